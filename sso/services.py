@@ -1,4 +1,7 @@
-"""Builds the services that the server and the command line share."""
+"""Builds the services that the server and the command line share.
+
+This file has more than 300 lines because all of them are built in one place.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -69,7 +72,7 @@ from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
-from sso.players.wiring import Players, build_players
+from sso.players.wiring import GuestLinking, Players, UserMerges, build_players
 from sso.state.apply import RecordOperations, build_operations
 from sso.telemetry.spans import Telemetry
 from sso.upstream.wiring import Upstream, build_upstream
@@ -187,7 +190,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         appeal_url=settings.appeal_url or "",
         recorder=PermissionChangeRecorder(),
     )
-    applications = permissions.login_rules
+    applications, writer = permissions.login_rules, permissions.writer
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
     new_passwords = RateLimiter(database, "new password", NEW_PASSWORDS_PER_MINUTE)
     password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, new_passwords, brand)
@@ -207,13 +210,14 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factor_of_all=settings.require_2fa == "all",
     )
     games = SignedInGames(database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
-    deletion = AccountDeletion(database, permissions.writer, outbox, brand, settings.base_url, settings.deletion_days)
+    deletion = AccountDeletion(database, writer, outbox, brand, settings.base_url, settings.deletion_days)
     erasure = AccountErasure(database)
     password_changes = PasswordChanges(database, outbox, brand)
-    new_login = NewLogin(users, links, outbox, permissions.writer)
+    new_login = NewLogin(users, links, outbox, writer)
     oauth = build_oauth(
         settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
     )
+    merges = UserMerges(database, writer)
     game_login = build_game_login(
         settings,
         database,
@@ -223,16 +227,31 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         verifications,
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
+        jwts,
+        GuestLinking(merges),
     )
-    registration = build_registration(settings, database, ring, links, outbox, password_login, brand, terms)
+    registration = build_registration(settings, database, ring, links, outbox, password_login, brand, terms, writer)
     upstream = build_upstream(settings, database, ring, outbox, brand, terms)
+    players = build_players(
+        settings,
+        database,
+        tokens,
+        authentication_data,
+        used_factor,
+        game_login,
+        games,
+        deletion,
+        erasure,
+        merges,
+        upstream,
+    )
     key_rotation = KeyRotation(database, bus, ring)
     bans = BanOperations((BannedSessions(), BannedGrants()))
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
     management = ManagementServices(
         settings, database, ring, bus, operations, SupportOperations(database, users, sessions, games, factor_changes),
         users, hasher, deletion, erasure, registration, permissions, service_tokens.identity_of, upstream, key_store,
-        key_rotation, change_reader, webhooks, admin_rate, bans,
+        key_rotation, change_reader, webhooks, admin_rate, players, bans,
     )  # fmt: skip
     return Services(
         settings=settings,
@@ -275,9 +294,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         oauth=oauth,
         game_login=game_login,
         device_login=build_device_login(settings, database, oauth, game_login),
-        players=build_players(
-            settings, database, tokens, authentication_data, used_factor, game_login, games, deletion, erasure
-        ),
+        players=players,
         upstream=upstream,
         permissions=permissions,
         change_sequencer=ChangeSequencer(database, bus),

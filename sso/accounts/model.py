@@ -47,6 +47,7 @@ class User:
     deletion_by: str | None  # "user", "operator" or "disabled"
     updated: datetime | None
     bans: tuple[Ban, ...]
+    merged_into: str | None = None  # the user whom this one was merged into; it is disabled since then
 
     @property
     def second_factors(self) -> tuple[str, ...]:

@@ -63,6 +63,7 @@ _CAN_SIGN_IN = Statement(
     """SELECT password_hash IS NOT NULL OR EXISTS (SELECT FROM passkeys p WHERE p.user_id = u.user_id)
         OR EXISTS (SELECT FROM linked_identities l JOIN identity_providers p USING (provider_id)
             WHERE l.user_id = u.user_id AND NOT p.disabled)
+        OR (login = '' AND EXISTS (SELECT FROM device_keys k WHERE k.user_id = u.user_id))
     FROM users u WHERE user_id = :user_id"""
 )
 # Rows are locked in key order, as in the batch that starts sessions, to avoid deadlocks.
@@ -218,7 +219,7 @@ async def is_login_used(tx: Runner, login: str) -> bool:
 
 
 async def can_sign_in(tx: Runner, user_id: str) -> bool:
-    """Returns whether the user has a password, a passkey or an identity at another provider.
+    """Returns whether the user has a password, a passkey or an identity at another provider. A guest needs a key.
 
     A change that removes one of them locks the user's row first and calls this afterwards, so that two concurrent
     changes cannot remove the last two.

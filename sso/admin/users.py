@@ -37,7 +37,8 @@ from sso.web.request_model import Flag, QueryFlag, at_most
 
 MAX_ADMINISTRATORS = 5000
 FIXED_FIELDS = (
-    "second_factors", "reg_time", "terms_version", "terms_accepted", "deletion_due", "deletion_by", "banned"
+    "second_factors", "reg_time", "terms_version", "terms_accepted", "deletion_due", "deletion_by", "banned",
+    "merged_into",
 )  # fmt: skip
 
 
@@ -249,5 +250,6 @@ def user_json(user: User) -> JsonRecord:
         "terms_accepted": rfc3339(user.terms_accepted) if user.terms_accepted else None,
         "deletion_due": rfc3339(user.deletion_due) if user.deletion_due else None,
         "deletion_by": user.deletion_by,
+        "merged_into": user.merged_into,
         "banned": bool(user.bans),
     }

@@ -35,6 +35,7 @@ from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
 from sso.admin.state import StateResource, state_routes
 from sso.admin.system import SystemResource, system_routes
 from sso.admin.user_details import UserDetails
+from sso.admin.user_links import UserLinkResource
 from sso.admin.users import UserResource
 from sso.admin.webhooks import WebhookResource
 from sso.branding.record import fixed_fields
@@ -55,6 +56,7 @@ from sso.perm.visibility import Visibility
 from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
+from sso.players.wiring import Players
 from sso.state.apply import RecordOperations
 from sso.upstream.wiring import Upstream
 from sso.webhooks.wiring import Webhooks
@@ -85,6 +87,7 @@ class ManagementServices:
     change_reader: ChangeReader
     webhooks: Webhooks
     rate: RateLimiter
+    players: Players
     bans: BanOperations
 
 
@@ -135,6 +138,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
     return (
         *users.routes(),
         *details.routes(),
+        *UserLinkResource(users, s.players.merges, s.players.links, protected).routes(),
         *ban_routes(BanResource(users, s.bans, writer, BanRights(s.database, Authorizer(facts)), protected)),
         *audit_routes(AuditTrail(s.database)),
         *InvitationResource.kind.routes(invitations),

@@ -19,6 +19,9 @@ class ChangeType(StrEnum):
     USER_DELETED = "user_deleted"  # the account is closed; data: erasure_due
     USER_RESTORED = "user_restored"  # the account will not be erased
     USER_ERASED = "user_erased"  # the account no longer exists
+    USER_MERGED = "user_merged"  # into another one, whose event it is; data: from, into
+    USER_UNMERGED = "user_unmerged"  # the merge was undone; data: from, into
+    USER_UPGRADED = "user_upgraded"  # a guest has become an account
     USER_BANNED = "user_banned"  # data: ban_id, scope, until, reason
     USER_UNBANNED = "user_unbanned"  # the ban has ended or was lifted; data: ban_id, scope
     KEY_ROTATED = "key_rotated"  # a new signing key of the service; data: kid, algorithm

@@ -15,10 +15,10 @@ def format_apply_report(report: Mapping[str, Any], logins: Mapping[str, str]) ->
         yield f"  {change['operation']} {change['target']}: {'new' if change['before'] is None else ', '.join(fields)}"
     if len(changes) > MAX_LINES:
         yield f"  and {len(changes) - MAX_LINES:,} more changes (--json shows all)"
-    yield from _format_impact(report, logins)
+    yield from format_impact(report, logins)
 
 
-def _format_impact(report: Mapping[str, Any], logins: Mapping[str, str]) -> Iterator[str]:
+def format_impact(report: Mapping[str, Any], logins: Mapping[str, str]) -> Iterator[str]:
     if not report["total"]:
         yield "no user would gain or lose permissions"
     else:

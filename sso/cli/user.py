@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sso.cli import user_data
+from sso.cli import user_data, user_links
 from sso.cli.ban import ban, bans, unban
 from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure, utf8_argument
@@ -216,7 +216,8 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     echo(f"{user['login']} is signed out everywhere")
 
 
-for other in (ban, unban, bans, user_data.delete, user_data.restore, user_data.export, invite, invitations):
+MORE = (ban, unban, bans, invite, invitations)
+for other in (*user_links.COMMANDS, user_data.delete, user_data.restore, user_data.export, *MORE):
     command.add_command(other)
 
 

@@ -106,6 +106,22 @@ class UserRecords(Resource):
         """Keeps a closed account."""
         return ApiCall("POST", self._at(user_id, "restore"), read_record)
 
+    def merge(self, user_id: str, into: str, *, dry_run: bool = False) -> ApiCall[dict[str, Any]]:
+        """Merges the user into another one. ``moves``: what moves; a dry run says who would gain what, too."""
+        query = {"dry_run": 1} if dry_run else {}
+        return ApiCall("POST", self._at(user_id, "merge"), read_body, query, json={"into": into}, timeout_s=60)
+
+    def unmerge(self, user_id: str, merged: str) -> ApiCall[Record]:
+        """Undoes the merge of ``merged`` into the user. ``changed``: what was changed since, and stays."""
+        return ApiCall("POST", self._at(user_id, "unmerge"), read_record, json={"from": merged}, timeout_s=60)
+
+    def links(self, user_id: str) -> ListCall:
+        """The keys of devices and the store accounts with which the user signs in."""
+        return ListCall("GET", self._at(user_id, "links"), read_page)
+
+    def remove_link(self, user_id: str, link_id: str) -> ApiCall[Record]:
+        return ApiCall("DELETE", self._at(user_id, "links", link_id), read_record)
+
     def export(self, user_id: str) -> ApiCall[Record]:
         """Everything that is stored about the user."""
         return ApiCall("POST", self._at(user_id, "export"), read_record, timeout_s=60)

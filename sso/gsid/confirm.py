@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sso.accounts.device_sites import DeviceSite, DeviceSites
 from sso.accounts.errors import Banned, LoginNotAllowed
+from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.model import User
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.session_store import Session
@@ -12,6 +13,7 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
 from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
+from sso.gsid.guest_merges import GuestMerges, GuestPreview
 from sso.gsid.login_link import EMPTY_LINK, LoginLink
 from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, GameSessionData, LinkValues
 from sso.gsid.session_store import NO_VALUES, GameSessionStore, SessionOnPage
@@ -36,6 +38,8 @@ class ConfirmationView:
     parameters: Mapping[str, str]  # the link parameters that fill fields of the session
     site: DeviceSite | None  # None: a game
     application_ids: tuple[int, ...] = ()
+    guest: GuestLink | None = None  # who is linked to the account, or becomes it
+    linked: str | None = None
 
     def same_network(self, address: Address) -> bool:
         """Whether the browser and the game have the same address (IPv6: the same /64)."""
@@ -49,10 +53,12 @@ class Confirmation:
         applications: ApplicationDirectory,
         sites: DeviceSites,
         notices: SignInNotices,
+        merges: GuestMerges,
         *,
         game_admin: bool,
     ) -> None:
         self._notices = notices
+        self._merges = merges
         self._sessions = sessions
         self._applications = applications
         self._sites = sites
@@ -83,6 +89,8 @@ class Confirmation:
             parameters=link.parameters(values),
             site=site,
             application_ids=session.application_ids,
+            guest=session.guest_link,
+            linked=session.linked,
         )
 
     async def is_allowed(self, gsid: str, user: User, link: LoginLink = EMPTY_LINK) -> bool:
@@ -110,6 +118,8 @@ class Confirmation:
             LOGIN_FUNNEL.add("signed_in", session.application_ids, session.distr)
         if not await self._may_log_in(session, user):
             return False
+        if not await self._is_linked(session, user):
+            return False
         if not await self._sessions.confirm(gsid, user, values, browser.auth_time, browser.auth):
             return False
         options = session.options
@@ -119,6 +129,27 @@ class Confirmation:
             LOGIN_FUNNEL.add("confirmed", session.application_ids, session.distr)
             await self._notices.game_signed_in(user, options.factor, session.application_ids, options.address)
         return True
+
+    async def guest_preview(self, view: ConfirmationView, user: User) -> GuestPreview | None:
+        """Returns what of the guest would move to the user. Raises NoSession if the guest cannot be linked any more."""
+        if view.guest is None or view.linked or view.guest.guest_id == user.user_id:
+            return None
+        preview = await self._merges.preview(view.guest, user)
+        if preview is None:
+            raise NoSession
+        return preview
+
+    async def application_title(self, application_id: int) -> str:
+        return await self._applications.title((application_id,))
+
+    async def _is_linked(self, session: GameSessionData, user: User) -> bool:
+        """Merges the guest of the session, if it has one. Returns False if the guest cannot be linked to the user."""
+        link = session.guest_link
+        if link is None or link.guest_id == user.user_id:
+            return True
+        if session.linked:  # an earlier attempt has merged the guest, and could not confirm the session
+            return await self._merges.is_merged(link, user)
+        return await self._merges.merge(link, user)
 
     async def deny(self, gsid: str) -> bool:
         """Denies the session. Returns False if it is no longer pending."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
+from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.login.flow import LoginFlow
 from sso.accounts.session_store import Session
 from sso.core.net import Address
@@ -40,6 +41,10 @@ class GameLoginFlow:
     @property
     def site_brand(self) -> SiteBrand | None:
         return self.view.site.brand if self.view.site else None
+
+    @property
+    def guest(self) -> GuestLink | None:
+        return self.view.guest if self.view.pending and not self.view.linked else None
 
     @property
     def ui_locales(self) -> str:
@@ -76,10 +81,14 @@ class GameLoginFlow:
 
     async def complete(self, session: Session) -> str:
         """Confirms the session of a game. Returns the path of the page that shows its result, or asks for a device."""
-        if self.view.site is None:
+        if self.view.site is None and not self._asks_to_merge(session):
             with suppress(NoSession):
                 await self.confirmation.confirm(self.view.gsid, session, LoginLink.from_form(self.view.parameters))
         return self.continue_path
+
+    def _asks_to_merge(self, session: Session) -> bool:
+        """Whether the page first shows what of the guest moves to the account."""
+        return self.view.guest is not None and self.view.guest.guest_id != session.user.user_id
 
 
 class GameLoginFlows:

@@ -35,6 +35,11 @@ class GameLoginIssuer:
             LOGINS.add("game", "not_allowed")
             raise
         LOGINS.add("game", "success")
+        session = claimed.session
+        if session.linked:
+            data["linked"] = session.linked
+        if session.linked == "merged":
+            data["merged_from"] = session.link_guest
         return data
 
     async def revoke(self, claim: Claim) -> None:

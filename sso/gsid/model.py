@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
+from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.model import LoginOptions, User, application_ids
 from sso.core.ban import Ban
 from sso.core.net import parse_address
@@ -58,6 +59,8 @@ class GameSessionData:
     started: int
     client_id: str | None = None  # the OAuth client, if it is the session of a device
     scopes: Sequence[str] | None = None  # that the device asks for
+    link_guest: str | None = None  # the guest that is linked to the account of the login
+    linked: str | None = None  # upgraded or merged, when that is done
 
     @classmethod
     def from_row(cls, row: Any) -> "GameSessionData":
@@ -71,6 +74,10 @@ class GameSessionData:
     def registered_applications(self) -> tuple[int, ...]:
         """The applications whose servers may act for the session's client, without one that a link filled in."""
         return self.application_ids if self.bound_apps is None else application_ids(*self.bound_apps)
+
+    @property
+    def guest_link(self) -> GuestLink | None:
+        return None if self.link_guest is None else GuestLink(self.gsid, self.link_guest)
 
     @property
     def key_digest(self) -> bytes | None:

@@ -42,6 +42,8 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
         if not view.pending:
             return await show_result(view, session)
         allowed = await confirmation.is_allowed(gsid, session.user, link)
+        preview = await confirmation.guest_preview(view, session.user) if allowed else None
+        titles = [await confirmation.application_title(number) for number in preview.application_ids] if preview else []
         return await page(
             "game.html",
             page_title=_("Connect a device") if view.site else _("Continue to your game"),
@@ -52,6 +54,8 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
             game=view,
             same_network=view.same_network(client_address()),
             allowed=allowed,
+            preview=preview,
+            preview_games=[title for title in titles if title],
             administrator=allowed and await gets_admin_rights(view, session.user),
             action=decision_path(gsid),
             next=session_path(gsid, view.parameters),

@@ -25,10 +25,14 @@ class Registration:
     def __init__(self, sessions: GameSessionStore) -> None:
         self._sessions = sessions
 
-    async def register(self, options: LoginOptions, key_text: str | None) -> RegisteredSession:
-        """Raises ApiError if the public key is unusable."""
+    async def register(
+        self, options: LoginOptions, key_text: str | None, link_guest: str | None = None
+    ) -> RegisteredSession:
+        """Raises ApiError if the public key is unusable. ``link_guest`` is the guest to link to the account."""
         gsid, secret, match = str(uuid.uuid4()), secret_token(), new_match_code()
-        started, lifetime_s = await self._sessions.create(gsid, secret, match, _parse_key(key_text), options)
+        started, lifetime_s = await self._sessions.create(
+            gsid, secret, match, _parse_key(key_text), options, link_guest
+        )
         LOGIN_FUNNEL.add("registered", options.application_ids, options.distr)
         return RegisteredSession(gsid, started, lifetime_s, match, secret)
 

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar, assert_never
 
-from pydantic import StringConstraints, WithJsonSchema
+from pydantic import Field, StringConstraints, WithJsonSchema
 from quart import Blueprint, Response
 
 from sso.accounts.errors import Banned
@@ -34,7 +34,7 @@ from sso.web.request import (
     read_body,
     read_model,
 )
-from sso.web.request_model import RequestModel, validate
+from sso.web.request_model import Flag, RequestModel, validate
 from sso.web.response import reply
 
 Key = Annotated[str, StringConstraints(max_length=4096)]
@@ -42,6 +42,7 @@ Key = Annotated[str, StringConstraints(max_length=4096)]
 
 class GetGsidRequest(LoginOptionFields):
     public_key: Key = ""
+    link: Flag = Field(False, description="1: links the guest of the user JWT to the account of the login.")
 
 
 class GsidRequest(RequestModel):
@@ -72,7 +73,8 @@ def game_routes(game: GameLogin) -> Blueprint:
             options = await parse_login_options(fields, headers, origin, claimed, game.applications)
         except Forbidden as error:
             raise await game.violations.refuse("", ProofFailure("Ip header", found=error.message), origin) from None
-        session = await game.registration.register(options, key_text)
+        guest = await game.link_guest(headers, origin) if fields.link else None
+        session = await game.registration.register(options, key_text, guest)
         data = {
             "status": "OK",
             "gsid": session.gsid,

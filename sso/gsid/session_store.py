@@ -20,8 +20,7 @@ from sso.telemetry.counters import LOGINS
 
 NO_VALUES = LinkValues()
 DELETED_AFTER_S = 600  # a row is deleted this long after the latest possible end of its session
-# An ended session is still found for this time, so that its client gets a precise error.
-RETENTION = "interval '10 minutes'"
+RETENTION = "interval '10 minutes'"  # an ended session is still found, so that its client gets a precise error
 
 # Columns of a row `s` for SessionSnapshot and GameSessionData.
 SNAPSHOT_COLUMNS = """s.status, s.ends > now() AS alive, s.poll AS newest_poll, s.cancels, s.ban,
@@ -30,7 +29,7 @@ SNAPSHOT_COLUMNS = """s.status, s.ends > now() AS alive, s.poll AS newest_poll, 
     CAST(floor(extract(epoch FROM now())) AS bigint) AS ts"""
 SESSION_COLUMNS = """s.gsid, s.location, s.match, s.address, s.public_key, s.distr, s.factor, s.jwt_public_key,
     s.app_id, s.gapp_id, s.nojwt, s.short_token, s.fixed_ips, s.with_meta, s.with_email, s.meta_given, s.bound_apps,
-    s.client_id, s.scopes"""
+    s.client_id, s.scopes, s.link_guest, s.linked"""
 # The workers to wake after a change of a row `s`; NULL if there is none, '' if it is not known, which means all. The
 # previous release polls and connects without naming its worker.
 POLL_WORKER = """CASE WHEN s.held_until > now() THEN
@@ -58,10 +57,10 @@ _CREATE = BatchStatement(
         SELECT * FROM {items}
     ), created AS (
         INSERT INTO game_sessions (gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
-            gapp_id, nojwt, short_token, fixed_ips, with_meta, with_email, meta_given, ends, expires)
+            gapp_id, nojwt, short_token, fixed_ips, with_meta, with_email, meta_given, link_guest, ends, expires)
         SELECT gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
             gapp_id, nojwt, short_token, string_to_array(fixed_ips, ','), with_meta, with_email, meta_given,
-            now() + make_interval(secs => {ttl_s}), now() + make_interval(secs => {kept_s})
+            link_guest, now() + make_interval(secs => {ttl_s}), now() + make_interval(secs => {kept_s})
         FROM item
     )
     SELECT n, CAST(floor(extract(epoch FROM now())) AS bigint) AS created FROM item""",
@@ -82,6 +81,7 @@ _CREATE = BatchStatement(
         "with_meta": "boolean",
         "with_email": "boolean",
         "meta_given": "boolean",
+        "link_guest": "text",
     },
 )
 # If a batch has several requests to close a session, the last one sets the state, and all of them get a row.
@@ -201,7 +201,13 @@ class GameSessionStore:
         self._set_stage = Batch(database, _SET_STAGE)
 
     async def create(
-        self, gsid: str, secret: str, match: str, public_key: bytes | None, options: LoginOptions
+        self,
+        gsid: str,
+        secret: str,
+        match: str,
+        public_key: bytes | None,
+        options: LoginOptions,
+        link_guest: str | None = None,
     ) -> tuple[int, int]:
         """Returns the creation time and the lifetime in seconds without any poll."""
         row = await self._create(
@@ -221,6 +227,7 @@ class GameSessionStore:
             with_meta=options.meta,
             with_email=options.with_email,
             meta_given=options.meta_given,
+            link_guest=link_guest,
         )
         assert row is not None  # the statement returns a row for every item
         return row["created"], self._lifetime_s

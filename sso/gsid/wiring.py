@@ -2,14 +2,20 @@
 
 from dataclasses import dataclass
 
+from werkzeug.datastructures import Headers
+
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.device_sites import DeviceSites
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_game_store import EXPIRED_JWT_S
+from sso.accounts.user_jwt import UserJwts
 from sso.bus.bus import Bus
 from sso.config import Settings
-from sso.core.net import Network
+from sso.core.errors import Unauthorized
+from sso.core.field_errors import FieldError
+from sso.core.jwt import InvalidToken
+from sso.core.net import Address, Network
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.clock import DatabaseClock
 from sso.db.database import Database
@@ -18,6 +24,7 @@ from sso.gsid.backpressure import Backpressure
 from sso.gsid.claim_renewal import ClaimLeases
 from sso.gsid.claim_store import ClaimStore
 from sso.gsid.confirm import Confirmation
+from sso.gsid.guest_merges import GuestMerges
 from sso.gsid.held_polls import HeldPolls
 from sso.gsid.login_flow import GameLoginFlows
 from sso.gsid.login_issuer import GameLoginIssuer
@@ -55,6 +62,21 @@ class GameLogin:
     location_url: str  # the secret is appended to it
     info_allow: tuple[Network, ...]
     appeal_url: str
+    jwts: UserJwts
+
+    async def link_guest(self, headers: Headers, address: Address) -> str:
+        """Returns the guest whose user JWT the request has. Raises Unauthorized, or FieldError for an account."""
+        scheme, _, token = headers.get("Authorization", "").partition(" ")
+        factor = headers.get("Factor")
+        if scheme.lower() != "bearer" or not factor:
+            raise Unauthorized("invalid token: link requires Authorization: Bearer <user JWT>, and Factor")
+        try:
+            user = (await self.jwts.verify(token.strip(), address, factor=factor)).user
+        except InvalidToken:
+            raise Unauthorized from None
+        if not user.is_guest:
+            raise FieldError(("link",), "the user of the JWT is not a guest")
+        return user.user_id
 
     def drain(self) -> None:
         """Answers all held polls and closes all sockets, because this worker stops."""
@@ -72,6 +94,8 @@ def build_game_login(
     verifications: SignatureVerificationPool,
     notices: SignInNotices,
     device_sites: DeviceSites,
+    jwts: UserJwts,
+    merges: GuestMerges,
 ) -> GameLogin:
     sessions = GameSessionStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s)
     poll_store = PollStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)
@@ -86,7 +110,7 @@ def build_game_login(
     backpressure = Backpressure(settings.poll_delay_s)
     socket_store = SocketStore(database, bus)
     confirmation = Confirmation(
-        sessions, applications, device_sites, notices, game_admin=settings.gsid_admin == "allow"
+        sessions, applications, device_sites, notices, merges, game_admin=settings.gsid_admin == "allow"
     )
     return GameLogin(
         applications=applications,
@@ -118,4 +142,5 @@ def build_game_login(
         location_url=location_url,
         info_allow=settings.info_allow,
         appeal_url=settings.appeal_url or "",
+        jwts=jwts,
     )

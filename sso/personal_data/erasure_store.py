@@ -65,13 +65,23 @@ _LOCK_CLAIMED = Statement(
     """SELECT user_id FROM users WHERE user_id = :user_id AND deletion_by = 'erasing' AND deletion_due = :lease
     FOR UPDATE"""
 )
-_DELETE_ROWS = tuple(Statement(f"DELETE FROM {table} WHERE user_id = :user_id") for table in WITHOUT_FOREIGN_KEY)
+# Users who were merged into this one are erased with it.
+_DELETE_ROWS = tuple(
+    Statement(
+        f"""DELETE FROM {table} WHERE user_id = :user_id
+            OR user_id = ANY (ARRAY(SELECT user_id FROM users WHERE merged_into = :user_id))"""
+    )
+    for table in WITHOUT_FOREIGN_KEY
+)
 _DELETE_MAILS = Statement(
     """WITH codes AS (DELETE FROM registration_codes WHERE login = :login)
     DELETE FROM outbox WHERE recipient = :login"""
 )
 _DELETE_USER = Statement("DELETE FROM users WHERE user_id = :user_id")
-_REMEMBER = Statement("INSERT INTO erased_users (user_id) VALUES (:user_id) ON CONFLICT DO NOTHING")
+_REMEMBER = Statement(
+    """INSERT INTO erased_users (user_id) SELECT user_id FROM users WHERE :user_id IN (user_id, merged_into)
+    ON CONFLICT DO NOTHING"""
+)
 
 
 @dataclass(frozen=True)

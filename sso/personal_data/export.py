@@ -59,6 +59,8 @@ def _document(user: User, lists: Mapping[str, orjson.Fragment]) -> dict[str, Any
             "second_factors": list(user.second_factors),
             "recovery_codes": lists["recovery_code_sets"],
             "passkeys": lists["passkeys"],
+            "device_keys": lists["device_keys"],
+            "merges": lists["user_merges"],
             "linked_identities": lists["linked_identities"],
             "known_devices": lists["known_factors"],
         },

@@ -1,5 +1,6 @@
 """Describes the sign-in of guests."""
 
+from sso.accounts.account_page.api_operations import CONFIRMATION, SIGNED_IN, TAG
 from sso.accounts.api_operations import (
     ADDRESS_HEADERS,
     AUTHENTICATION_DATA,
@@ -8,7 +9,7 @@ from sso.accounts.api_operations import (
     SERVICE_JWT_HEADER,
 )
 from sso.players.routes import SIGNATURE_HEADER, GuestFields
-from sso.web.api_description import ApiBody, ApiOperation, ApiParameter, ok
+from sso.web.api_description import ApiBody, ApiOperation, ApiParameter, form, ok
 
 _EXAMPLE = {
     "public_key": "MCowBQYDK2VwAyEA…",
@@ -47,5 +48,14 @@ OPERATIONS = (
         ),
         ApiBody(GuestFields, examples={"guest": _EXAMPLE}),
         (401, 403, 404, 429),
+    ),
+    form(
+        "/account/keys/remove",
+        TAG,
+        "Remove the key of a device",
+        "id",
+        *CONFIRMATION,
+        errors=(403, 409, 422),
+        security=SIGNED_IN,
     ),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from sso.accounts.authentication_context import GUEST_AUTH
 from sso.accounts.bans.identity_store import key_identity, link_identity, refuse_banned
 from sso.accounts.guarded_statements import NOW
 from sso.accounts.model import GUEST_TAG, User
@@ -16,7 +17,7 @@ from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Runner, Transaction
+from sso.db.transaction import Row, Runner, Transaction
 
 MAX_CLOCK_DIFFERENCE_S = 300  # between the time of a request and the database's
 _NONCE_S = 2 * MAX_CLOCK_DIFFERENCE_S + 60  # a request from the future is accepted for twice that time
@@ -66,6 +67,14 @@ _CREATE = Statement(
     INSERT INTO users (user_id, login, login_key, nick, tags)
     SELECT user_id, '', {GUEST_LOGIN_KEY}, 'Guest ' || user_id, ARRAY['{GUEST_TAG}'] FROM new_key RETURNING user_id"""
 )
+_LIST = Statement(
+    """SELECT id, algorithm, created, last_used FROM device_keys WHERE user_id = :user_id
+    ORDER BY last_used DESC, id LIMIT 100"""
+)
+_DELETE = Statement("DELETE FROM device_keys WHERE user_id = :user_id AND id = :id RETURNING id")
+_KEY_SIGN_INS = Statement(
+    f"SELECT id FROM sign_ins WHERE user_id = :user_id AND auth = '{GUEST_AUTH}' AND NOT ended LIMIT 1000"
+)
 # Guests without a key or a sign-in that was used within the last days.
 _UNSEEN = Statement(
     """SELECT k.user_id FROM device_keys k JOIN users u ON u.user_id = k.user_id
@@ -112,6 +121,21 @@ class DeviceKeyStore:
         await self._database.transaction(
             _create_guest, key, algorithm, address, identity, application_ids, self._appeal_url
         )
+
+
+async def list_keys(runner: Runner, user_id: str) -> list[Row]:
+    """Returns the keys of the user, the last used one first."""
+    return await runner.rows(_LIST, user_id=user_id)
+
+
+async def delete_key(tx: Transaction, user_id: str, key_id: str) -> bool:
+    """Returns False if the user has no such key."""
+    return await tx.value(_DELETE, user_id=user_id, id=key_id) is not None
+
+
+async def key_sign_ins(runner: Runner, user_id: str) -> list[str]:
+    """Returns the sign-ins of the user that were made with a key."""
+    return [row["id"] for row in await runner.rows(_KEY_SIGN_INS, user_id=user_id)]
 
 
 async def unseen_guests(runner: Runner, days: int, limit: int) -> list[str]:

@@ -12,6 +12,7 @@ from sso.db.errors import DatabaseError
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure, erase_at_once
 from sso.players.device_key_store import unseen_guests
+from sso.players.merge_store import finish_merges
 
 INTERVAL_S = 60.0
 MAX_GUESTS = 100  # per interval and worker
@@ -36,7 +37,8 @@ class GuestExpiry:
                 log.warning("guests.erasure_failed", reason=str(error))
 
     async def erase_unseen(self) -> int:
-        """Returns how many guests this worker has erased."""
+        """Returns how many guests this worker has erased. Also ends what is kept to undo merges, after their time."""
+        await finish_merges(self._database)
         erased = 0
         for user_id in await unseen_guests(self._database, self._days, MAX_GUESTS):
             user = await get_user(self._database, user_id)

@@ -14,7 +14,13 @@ from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 from sso.players.device_key_store import DeviceKeyStore
 from sso.players.guest_expiry import GuestExpiry
+from sso.players.guest_linking import GuestLinking
 from sso.players.guests import GuestSignIn, NewGuestLimit
+from sso.players.links import UserLinks
+from sso.players.merge import UserMerges
+from sso.upstream.wiring import Upstream
+
+__all__ = ["GuestLinking", "Players", "UserMerges", "build_players"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,8 @@ class Players:
     applications: ApplicationDirectory
     guests: GuestSignIn
     expiry: GuestExpiry
+    merges: UserMerges
+    links: UserLinks
 
 
 def build_players(
@@ -35,6 +43,8 @@ def build_players(
     games: SignedInGames,
     deletion: AccountDeletion,
     erasure: AccountErasure,
+    merges: UserMerges,
+    upstream: Upstream,
 ) -> Players:
     guests = GuestSignIn(
         store=DeviceKeyStore(database, settings.appeal_url or ""),
@@ -48,5 +58,6 @@ def build_players(
         end_sign_in=games.end,
         appeal_url=settings.appeal_url or "",
     )
+    links = UserLinks(database, upstream.links, games)
     expiry = GuestExpiry(database, deletion, erasure, settings.guest_days)
-    return Players(settings.guests == "on", game_login.applications, guests, expiry)
+    return Players(settings.guests == "on", game_login.applications, guests, expiry, merges, links)

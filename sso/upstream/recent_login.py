@@ -25,6 +25,7 @@ class LinkLoginFlow:
     ui_locales: str = ""
     site_brand: None = None
     needs_new_login: bool = False
+    guest: None = None
 
     def details(self, address: Address) -> Mapping[str, Any]:
         return {}

@@ -11,6 +11,7 @@ from sso.core.keys import private_pem, public_pem
 from tests.kit import postgres
 from tests.kit.api_document import ApiDocument, document_of
 from tests.kit.builders import PASSWORD
+from tests.kit.guest import Device
 from tests.kit.held import Player, new_game
 from tests.kit.server import NO_LIMITS, QUICK, Server, running
 from tests.perm.endpoints.conftest import FACTOR, Studio, studio
@@ -24,7 +25,7 @@ ADVICE = "call a new operation of the management API in this test, with an answe
 @pytest.fixture(scope="module")
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = QUICK | NO_LIMITS | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "1"}
-    with running(tmp_path_factory.mktemp("answers"), **settings, SSO_REGISTRATION="invite") as server:
+    with running(tmp_path_factory.mktemp("answers"), **settings, SSO_REGISTRATION="invite", SSO_GUESTS="on") as server:
         yield server
 
 
@@ -132,6 +133,13 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
     assert studio.client.post("/proxy/api/login", json=login).status_code == 200
     api("end_user_game", sign_in_id=api("list_user_games", **at)[0]["ids"][0], **at)
     api("end_user_sessions", **at)
+    other: str = api("create_user", {"login": "twin@example.com", "tags": ["twin"]})["user_id"]
+    api("merge_user", {"into": user_id}, {"dry_run": "1"}, user_id=other)
+    api("merge_user", {"into": user_id}, user_id=other)
+    api("unmerge_user", {"from": other}, **at)
+    guest = Device().sign_in(studio.client)["user_id"]
+    api("merge_user", {"into": user_id}, user_id=guest)
+    api("delete_user_link", link_id=api("list_user_links", **at)[0]["id"], **at)
     api("list_user_factors", **at)
     api("get_blocked_factors", **at)
     api("unblock_user_factors", **at)

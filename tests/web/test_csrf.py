@@ -45,6 +45,7 @@ SIGNED_IN = {
     "/account/recovery-codes/download": {},
     "/account/identities/link": {"provider": "steam", "current_password": PASSWORD},
     "/account/identities/unlink": {"provider": "steam", "current_password": PASSWORD},
+    "/account/keys/remove": {"id": "x", "current_password": PASSWORD},
     "/account/export": {"current_password": PASSWORD},
     "/account/delete": {"current_password": PASSWORD},
     "/game/<gsid>/continue": {},

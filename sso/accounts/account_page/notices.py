@@ -34,6 +34,7 @@ NOTICES = {
     ),
     "email-2fa": Notice("two-step", _("Your change has been saved. You have been signed out everywhere else.")),
     "identity-linked": Notice("identities", _("Your accounts are linked. You can sign in with either.")),
+    "device-key-removed": Notice("identities", _("The device can no longer sign in.")),
     "identity-unlinked": Notice("identities", _("The link has been removed.")),
     "recovery-codes": Notice("two-step", _("You have new recovery codes. The old ones no longer work.")),
     "passkey": Notice("passkeys", _("Your passkey has been added. You have been signed out everywhere else.")),

@@ -37,6 +37,8 @@ class EventKind(StrEnum):
     EMAIL_CHANGE_UNDONE = "email_change_undone"
     IDENTITY_LINKED = "identity_linked"  # detail: name
     IDENTITY_UNLINKED = "identity_unlinked"  # detail: name
+    DEVICE_KEY_REMOVED = "device_key_removed"
+    USER_MERGED = "user_merged"
     SITE_GRANTED = "site_granted"  # detail: name
     SITE_REMOVED = "site_removed"  # detail: name
     TERMS_ACCEPTED = "terms_accepted"  # detail: name, the version

@@ -6,6 +6,7 @@ The login pages find a flow by the path at which it continues. The packages ``oa
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.session_store import Session
 from sso.core.net import Address
 from sso.web.brand import SiteBrand
@@ -38,6 +39,10 @@ class LoginFlow(Protocol):
 
     @property
     def login_hint(self) -> str: ...
+
+    @property
+    def guest(self) -> GuestLink | None:
+        """The guest who becomes the account that is created in this flow."""
 
     def details(self, address: Address) -> Mapping[str, Any]:
         """Returns further values for the template, for a browser at this address."""

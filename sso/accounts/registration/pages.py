@@ -7,6 +7,7 @@ from quart import Blueprint, Response, request
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.authentication_context import by_password
 from sso.accounts.errors import TooManyAttempts
+from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.messages import NOT_AN_ADDRESS, retry_message
 from sso.accounts.login.view import LoginCompletion, next_query
@@ -132,7 +133,10 @@ def registration_pages(
         password = form.get("password", "")
         try:
             with client_connection().cancel_on_disconnect():  # do not hash a password after the client has disconnected
-                outcome = await completion.create_user(link, nick, password, current_language.get(), client_address())
+                guest = await guest_of(link)
+                outcome = await completion.create_user(
+                    link, nick, password, current_language.get(), client_address(), guest
+                )
         except UnacceptablePassword as error:
             return await show_completion_form(link, form, problem=error.text, wrong="password", status=422)
         except RetryLater as error:
@@ -158,6 +162,11 @@ def registration_pages(
         if flow:
             language.use_ui_locales(flow.ui_locales)
         return flow
+
+    async def guest_of(link: RegistrationLink) -> GuestLink | None:
+        """Returns the guest that becomes the account, in the browser that has asked for the link."""
+        flow = await find_flow(link.next_path)
+        return flow.guest if flow and was_requested_by(link.link, read_cookie(VISIT_COOKIE)) else None
 
     async def find_link(token: str) -> RegistrationLink | Response:
         """Returns the link, or the page that says why it cannot be used."""

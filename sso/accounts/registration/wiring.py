@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.mailed_link_store import MailedLinks
+from sso.accounts.ports import LoginWrites
 from sso.accounts.registration.completion import RegistrationCompletion
 from sso.accounts.registration.invitations import Invitations
 from sso.accounts.registration.verification import AddressVerification
@@ -35,11 +36,12 @@ def build_registration(
     password_login: PasswordLogin,
     brand: CurrentBrand,
     terms: Terms,
+    writes: LoginWrites,
 ) -> UserRegistration:
     return UserRegistration(
         mode=settings.registration,
         verification=AddressVerification(database, keyring, links, outbox, brand, settings.base_url),
-        completion=RegistrationCompletion(database, links, password_login, settings.registration, terms),
+        completion=RegistrationCompletion(database, links, password_login, settings.registration, terms, writes),
         invitations=Invitations(database, links, outbox, brand),
         rate=RateLimiter(database, "registration", settings.rate_register),
         terms=terms,

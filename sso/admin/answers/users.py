@@ -19,6 +19,7 @@ class _UserJson(TypedDict):
     terms_accepted: Time | None
     deletion_due: Time | None
     deletion_by: str | None
+    merged_into: str | None
     banned: bool
 
 
@@ -39,6 +40,31 @@ class GameSignInJson(TypedDict):
     address: str
     first_used: Time
     last_used: Time
+
+
+class UserLinkJson(TypedDict):
+    id: str
+    kind: Literal["key", "store_account"]
+    name: str
+    created: Time
+    last_used: Time
+
+
+class MergeMovesJson(TypedDict):
+    """What moves from a user to the other one."""
+
+    keys: list[str]
+    store_accounts: list[str]
+    games: list[dict[str, Any]]
+    assignments: list[dict[str, Any]]
+    memberships: list[dict[str, Any]]
+    groups: list[dict[str, Any]]
+    tags: list[str]
+    purchases: list[str]
+
+
+class UnmergedJson(TypedDict):
+    changed: list[str]
 
 
 class SecondFactorJson(TypedDict):
@@ -107,7 +133,11 @@ class AuditEntryJson(TypedDict):
     after: dict[str, Any] | None
 
 
-class ChangeEventJson(TypedDict):
+# The names of a merge; one of them is a keyword.
+_MergeNames = TypedDict("_MergeNames", {"from": NotRequired[str], "into": NotRequired[str]})
+
+
+class ChangeEventJson(_MergeNames):
     """An event of the stream. Its type says which fields it has."""
 
     id: str

@@ -95,6 +95,19 @@ class ManagedUsers:
     async def erase(self, user: Fields) -> None:
         await self._api.send(users.erase(user["user_id"]))
 
+    async def merge(self, user: Fields, into: Fields, *, dry_run: bool) -> Fields:
+        return await self._api.send(users.merge(user["user_id"], into["user_id"], dry_run=dry_run))
+
+    async def unmerge(self, into: Fields, merged: Fields) -> Sequence[str]:
+        result = await self._api.send(users.unmerge(into["user_id"], merged["user_id"]))
+        return [str(text) for text in result["changed"]]
+
+    async def links(self, user: Fields) -> Sequence[Fields]:
+        return [dict(link) for link in await self._api.records(users.links(user["user_id"]), PAGE)]
+
+    async def remove_link(self, user: Fields, link_id: str) -> None:
+        await self._api.send(users.remove_link(user["user_id"], link_id))
+
     async def export(self, user: Fields) -> Fields:
         return await self._api.send(users.export(user["user_id"]))
 

@@ -41,7 +41,7 @@ from sso.db.tables.perm import (
     user_records,
 )
 from sso.db.tables.permission_history import permission_commits, permission_history, permission_versions
-from sso.db.tables.players import device_keys, device_nonces
+from sso.db.tables.players import device_keys, device_nonces, user_merges
 from sso.db.tables.service import (
     login_funnel,
     node_workers,
@@ -114,6 +114,7 @@ __all__ = [
     "user_bans",
     "user_groups",
     "user_ids",
+    "user_merges",
     "user_records",
     "users",
     "webhook_failures",

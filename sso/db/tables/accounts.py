@@ -71,11 +71,11 @@ users = Table(
     text_column("terms_version"),  # the version of the terms that the user has accepted
     timestamp_column("terms_accepted", nullable=True),
     timestamp_column("deletion_due", nullable=True),  # when the account will be erased; it is disabled until then
-    # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
-    Column("deletion_by", Text),
+    Column("deletion_by", Text),  # who may keep it: user; operator (support only); disabled (and it stays disabled)
+    Column("merged_into", Text, ForeignKey("users.user_id", ondelete="CASCADE")),  # since then it is disabled
     # The bans in user_bans, as sso.core.ban reads them; NULL: none. Statements that read the user need no other table.
     Column("bans", JSONB),
-    # For searches and sorted lists. The migration gives the first two the collation "C".
+    # For searches and sorted lists; the first two have the collation "C".
     Index("ix_users_login_key_c", "login_key"),
     Index("ix_users_nick_c", text("lower(nick)"), "user_id"),
     Index("ix_users_reg_time", "reg_time", "user_id"),
@@ -86,6 +86,7 @@ users = Table(
     Index("ix_users_tags", "tags", postgresql_using="gin"),  # these three: for conditions of roles and groups
     Index("ix_users_purchases", "purchases", postgresql_using="gin"),
     Index("ix_users_domain", text("""\"substring\"(login_key, '@([^@]*)$'::text)""")),  # substring(… FROM …)
+    Index("ix_users_merged_into", "merged_into", postgresql_where=text("merged_into IS NOT NULL")),
     Index("ix_users_banned", "user_id", postgresql_where=text("bans IS NOT NULL")),
     Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
 )
@@ -164,9 +165,8 @@ session_tokens = Table(
     Column("ips", ARRAY(Text)),  # networks that may use derived user JWTs; NULL: all
     bigint_column("app_id"),  # 0: any application
     bigint_column("gapp_id"),
-    Column(
-        "used", DateTime(timezone=True), nullable=False, server_default=func.now()
-    ),  # the last use, at first the issue
+    # The last use, at first the issue.
+    Column("used", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Index("ix_session_tokens_user_id", "user_id", "used", "digest"),
     expiry_index("session_tokens"),
 )

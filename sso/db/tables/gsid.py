@@ -67,6 +67,9 @@ game_sessions = Table(
     Column("auth_time", BigInteger),  # when the user signed in with the browser that confirmed
     Column("auth", Text),
     Column("grant_id", Text),  # the grant of the newest claim
+    # The session links a guest to an account. The guest becomes it, or is merged into it.
+    Column("link_guest", Text, ForeignKey("users.user_id", ondelete="CASCADE")),
+    Column("linked", Text),  # upgraded or merged, when that is done
     Column("viewer", Text),  # the user to whose browser the page is shown
     Column("ban", JSONB),  # that has ended the session; see sso.core.ban
     expiry_index("game_sessions"),
@@ -75,6 +78,7 @@ game_sessions = Table(
     Index("ix_game_sessions_user_id", "user_id"),
     Index("ix_game_sessions_viewer", "viewer"),
     Index("ix_game_sessions_client_id", "client_id", postgresql_where=text("client_id IS NOT NULL")),
+    Index("ix_game_sessions_link_guest", "link_guest", postgresql_where=text("link_guest IS NOT NULL")),
     Index("ix_game_sessions_user_code", "user_code", unique=True, postgresql_where=text("client_id IS NOT NULL")),
     postgresql_with={"fillfactor": "70"},  # room for HOT updates: every poll updates the row
 )

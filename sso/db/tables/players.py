@@ -1,11 +1,12 @@
-"""The keys of devices with which players sign in."""
+"""The keys of devices with which players sign in, and merges of users."""
 
-from sqlalchemy import Column, DateTime, Index, LargeBinary, Table, Text, func, text
+from sqlalchemy import Column, DateTime, ForeignKey, Index, LargeBinary, Table, Text, func, text
 
 from sso.db.tables.columns import (
     bool_column,
     created_column,
     expiry_index,
+    json_column,
     metadata,
     text_column,
     timestamp_column,
@@ -34,4 +35,17 @@ device_nonces = Table(
     Column("digest", LargeBinary, primary_key=True),
     timestamp_column("expires"),
     expiry_index("device_nonces"),
+)
+
+# The newest merge of a user into another one. Until it cannot be undone any more, it has what was moved.
+user_merges = Table(
+    "user_merges",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), primary_key=True),
+    Column("into_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    bool_column("was_disabled"),
+    json_column("moved"),
+    Index("ix_user_merges_into_id", "into_id"),
+    Index("ix_user_merges_at", "at"),
 )

@@ -27,6 +27,7 @@ class SiteLoginFlow:
     authorize: Authorize
 
     page: str = "login.html"
+    guest: None = None
 
     @property
     def path(self) -> str:

@@ -30,6 +30,8 @@ def compute_service_rights(central: CompiledApplication, facts: PermissionFacts,
 
     Roles that are assigned to the user count even if their conditions do not hold at the moment.
     """
+    if facts.user.is_guest:
+        return ServiceRights(is_root=False, rules=frozenset(), over_central=False)
     conditions = [role.condition for role in central.roles.values() if role.condition is not None]
     sets = AddressSets(conditions)
     holder = _Holder(central, facts, now, sets)

@@ -1,0 +1,35 @@
+"""What the page of a session needs to know about the guest that is linked to the account of the login."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from sso.accounts.guest_upgrade_store import GuestLink
+from sso.accounts.model import User
+
+
+@dataclass(frozen=True)
+class GuestPreview:
+    """What would move from a guest to an account, and which rules the account would gain."""
+
+    keys: int
+    store_accounts: int
+    application_ids: tuple[int, ...]  # where the guest has data or roles
+    roles: tuple[str, ...]
+    groups: int
+    tags: tuple[str, ...]
+    purchases: tuple[str, ...]
+    gains: tuple[str, ...]
+
+
+class GuestMerges(Protocol):
+    async def preview(self, link: GuestLink, user: User) -> GuestPreview | None:
+        """Returns None if the guest cannot be merged into the user."""
+
+    async def merge(self, link: GuestLink, user: User) -> bool:
+        """Merges the guest into the user, for the session of the link. Of several concurrent calls, one does so.
+
+        Returns False if the session has ended, or the guest cannot be merged.
+        """
+
+    async def is_merged(self, link: GuestLink, user: User) -> bool:
+        """Returns whether the guest was merged into the user."""

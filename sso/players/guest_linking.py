@@ -1,0 +1,63 @@
+"""Merges the guest of a game's session into the account of the player who is signed in to the page of the session."""
+
+from dataclasses import dataclass
+
+from sso.accounts.guest_upgrade_store import GuestLink
+from sso.accounts.model import User
+from sso.audit.trail import AuditActor
+from sso.core.errors import ApiError, Conflict
+from sso.db.transaction import Transaction
+from sso.gsid.guest_merges import GuestPreview
+from sso.perm.engine.rules import without_section
+from sso.players.merge import Moves, UserMerges, actor_mode
+
+
+class _SessionEnded(Conflict):
+    """The session has ended, or its guest is linked already."""
+
+    message = "the session of the game has ended"
+
+
+@dataclass(frozen=True)
+class GuestLinking:
+    """Implements `sso.gsid.guest_merges.GuestMerges`."""
+
+    merges: UserMerges
+
+    async def preview(self, link: GuestLink, user: User) -> GuestPreview | None:
+        """Returns what would move to the account, and what it would gain; None if the guest cannot be merged."""
+        mode = actor_mode(AuditActor(user_id=user.user_id), dry_run=True)
+        try:
+            written = await self.merges.merge(mode, link.guest_id, user.user_id)
+        except ApiError:
+            return None
+        moves = written.result.moves
+        changes = [change for change in written.impact.changes if change.user_id == user.user_id]
+        return GuestPreview(
+            keys=len(moves["keys"]),
+            store_accounts=len(moves["store_accounts"]),
+            application_ids=tuple(sorted({row["application_id"] for row in (*moves["games"], *moves["assignments"])})),
+            roles=tuple(row["name"] for row in moves["assignments"]),
+            groups=len(moves["groups"]),
+            tags=tuple(moves["tags"]),
+            purchases=tuple(moves["purchases"]),
+            gains=tuple(sorted({without_section(entry) for change in changes for entry in change.gained})),
+        )
+
+    async def merge(self, link: GuestLink, user: User) -> bool:
+        """Merges the guest. Returns False if the session has ended or the guest is no guest any more."""
+
+        async def check(tx: Transaction, _moves: Moves) -> None:
+            if not await link.mark(tx, "merged"):
+                raise _SessionEnded
+
+        try:
+            await self.merges.merge(
+                actor_mode(AuditActor(user_id=user.user_id)), link.guest_id, user.user_id, check, of_guest=True
+            )
+        except ApiError:
+            return False
+        return True
+
+    async def is_merged(self, link: GuestLink, user: User) -> bool:
+        return await self.merges.merged_into(link.guest_id) == user.user_id

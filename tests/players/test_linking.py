@@ -1,0 +1,125 @@
+"""A guest becomes an account, or is merged into one, by a game session with link."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from tests.kit.browser import Browser, new_user, query
+from tests.kit.builders import PASSWORD
+from tests.kit.game import Game, Session, press_continue
+from tests.kit.guest import FACTOR, Device, bearer
+from tests.kit.registration import mailed_link, mails_to, new_address, request_mail
+from tests.kit.server import Server
+from tests.kit.session_tokens import claims_of, new_application
+
+
+@pytest.fixture
+def game(server: Server) -> Iterator[Game]:
+    with Game(server) as game:
+        yield game
+
+
+def link_session(game: Game, guest: dict[str, Any], **fields: Any) -> Session:
+    return game.register(bearer(guest), link="1", factor=FACTOR, **fields)
+
+
+def register_in(browser: Browser, session: Session) -> str:
+    """Registers on the page of the session, and returns the address."""
+    address = new_address()
+    request_mail(browser, address, f"/register?next={quote(session.page)}")
+    browser.get(mailed_link(mails_to(browser.server, address)[0]))
+    answer = browser.submit("/register/complete", nick="Ann", password=PASSWORD)
+    assert answer.status_code == 303, answer.text
+    browser.follow(answer)
+    return address
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"Authorization": "Bearer x.y.z", "Factor": FACTOR}, "no factor", "wrong factor"]
+)
+def test_link_needs_the_user_jwt_of_the_guest_and_its_factor(client: httpx.Client, game: Game, headers: Any) -> None:
+    guest = Device().sign_in(client)
+    if isinstance(headers, str):
+        headers = bearer(guest, "other") if headers == "wrong factor" else {"Authorization": f"Bearer {guest['jwt']}"}
+    assert game.get_gsid(headers, link="1").status_code == 401
+
+
+def test_an_account_cannot_be_linked(server: Server, game: Game, client: httpx.Client) -> None:
+    login = new_user(server)
+    data = client.post("/proxy/api/login", json={"login": login, "password": PASSWORD, "factor": FACTOR}).json()
+    answer = game.get_gsid(bearer(data), link="1")
+    assert (answer.status_code, answer.json()["error"].partition(":")[0]) == (400, "link")
+
+
+def test_a_guest_who_registers_keeps_the_user_id_the_key_and_the_data(
+    server: Server, client: httpx.Client, game: Game
+) -> None:
+    device, application = Device(), new_application(server)
+    guest = device.sign_in(client, gapp_id=application)
+    own = {"public_data": {"level": {"value": True}}}
+    server.apply({"permissions": [{"user_id": guest["user_id"], "application_id": application, "data": own}]})
+    session = link_session(game, guest, gapp_id=application)
+    with Browser(server) as browser:
+        assert "guest" in browser.get(session.page).text
+        address = register_in(browser, session)
+    data = session.poll().json()
+    assert (data["status"], data["linked"], data["user_id"]) == ("OK", "upgraded", guest["user_id"])
+    assert "guest" not in data
+    assert "merged_from" not in data
+    assert "guest" not in claims_of(data)
+    again = device.sign_in(client, gapp_id=application)
+    assert (again["user_id"], again["tags"], "guest" in again) == (guest["user_id"], "", False)
+    assert client.post("/proxy/api/login", json={"login": address, "password": PASSWORD}).json()["auth"] == "login"
+    events = query(server, "SELECT type FROM change_events WHERE user_id = $1", guest["user_id"])
+    assert "user_upgraded" in {row["type"] for row in events}
+
+
+def test_a_guest_is_merged_into_an_account_after_a_preview(server: Server, client: httpx.Client, game: Game) -> None:
+    device, application = Device(), new_application(server)
+    server.apply(
+        {"roles": {str(application): [{"name": "founder", "meta": {"private_data": {"vip": {"value": True}}}}]}}
+    )
+    guest = device.sign_in(client, gapp_id=application)
+    server.apply(
+        {"permissions": [{"user_id": guest["user_id"], "application_id": application, "data": {"roles": ["founder"]}}]}
+    )
+    login = new_user(server)
+    session = link_session(game, guest, gapp_id=application)
+    with Browser(server) as browser:
+        browser.get(session.page)
+        answer = browser.submit("/login", login=login, password=PASSWORD)
+        page = browser.follow(answer)
+        assert session.status == "pending"  # signing in alone merges nothing
+        assert session.match in page.text
+        assert "founder" in page.text
+        assert "vip" in page.text
+        browser.follow(browser.submit(f"{session.decision}/continue"))
+    data = session.poll().json()
+    assert (data["linked"], data["merged_from"]) == ("merged", guest["user_id"])
+    assert data["user_id"] != guest["user_id"]
+    assert data["permissions"] == {str(application): ["vip"]}
+    assert device.sign_in(client)["user_id"] == data["user_id"]
+    # The guest's own tokens have ended.
+    assert client.post("/proxy/api/login", json={"token": guest["token"]}).status_code == 401
+
+
+def test_nobody_merges_a_guest_without_both(server: Server, client: httpx.Client, game: Game) -> None:
+    """The browser alone cannot name a guest, and the game alone cannot choose an account."""
+    guest, victim = Device().sign_in(client), new_user(server)
+    ordinary = game.register(factor=FACTOR)
+    with Browser(server) as browser:
+        browser.sign_in(victim)
+        press_continue(browser, ordinary)
+    data = ordinary.poll().json()
+    assert "linked" not in data
+    # A link session that the player denies leaves both as they are.
+    session = link_session(game, guest)
+    with Browser(server) as browser:
+        browser.sign_in(victim)
+        browser.follow(browser.get(session.page))
+        browser.submit(f"{session.decision}/deny")
+    assert session.poll().json()["status"] == "ERROR"
+    assert query(server, "SELECT merged_into FROM users WHERE user_id = $1", guest["user_id"])[0][0] is None

@@ -1,0 +1,156 @@
+"""Administrators merge users and undo it: nothing is lost or overwritten, and no rights are gained by the way."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from sso.services import Services
+from tests.admin.conftest import Administrator, administrator
+from tests.kit.browser import query
+from tests.kit.guest import Device
+from tests.kit.server import Server
+from tests.kit.session_tokens import new_application
+from tests.perm.endpoints.conftest import Studio
+
+ROLES = ("a", "b", "c")
+
+
+@pytest.fixture(scope="module")
+def studio(server: Server) -> Iterator[Studio]:
+    with server.client() as client:
+        yield Studio(server, client)
+
+
+@pytest.fixture(scope="module")
+def root(studio: Studio) -> Administrator:
+    return Administrator.of(studio.root)
+
+
+def merge(caller: Administrator, user_id: str, into: str, **query: str) -> httpx.Response:
+    return caller.request("POST", f"/users/{user_id}/merge", params=query, json={"into": into})
+
+
+def unmerge(caller: Administrator, into: str, user_id: str) -> httpx.Response:
+    return caller.request("POST", f"/users/{into}/unmerge", json={"from": user_id})
+
+
+def permissions(root: Administrator, user_ids: list[str], applications: list[int]) -> list[Any]:
+    return [
+        root.data(f"/users/{user_id}/permissions", application_id=str(application))
+        for user_id in user_ids
+        for application in applications
+    ]
+
+
+def give(server: Server, user_id: str, application: int, **data: Any) -> None:
+    server.apply({"permissions": [{"user_id": user_id, "application_id": application, "data": data}]})
+
+
+def new_games(server: Server, count: int) -> list[int]:
+    games = [new_application(server) for _ in range(count)]
+    conditional = {"name": "vip", "condition": {"tag": "vip"}, "meta": {"private_data": {"lounge": {"value": True}}}}
+    roles = [{"name": name, "meta": {"private_data": {name: {"value": True}}}} for name in ROLES]
+    server.apply({"roles": {str(game): [*roles, conditional] for game in games}})
+    return games
+
+
+def test_merge_moves_and_undo_restores(server: Server, root: Administrator, studio: Studio) -> None:
+    """Random users: after merge and undo, both have the permissions of before."""
+    rng = random.Random(32)
+    games = new_games(server, 3)
+    for _ in range(4):
+        device = Device()
+        guest = device.sign_in(studio.client)["user_id"]
+        account = studio.user().user_id
+        for user_id in (guest, account):
+            for game in games:
+                if rng.random() < 0.6:
+                    give(server, user_id, game, roles=rng.sample(ROLES, rng.randint(0, 3)))
+                if rng.random() < 0.4:
+                    give(server, user_id, game, public_data={"level": {"value": rng.random() < 0.5}})
+        tags = rng.sample(["vip", "beta"], rng.randint(0, 2))
+        assert root.request("PATCH", f"/users/{guest}", json={"tags": ["guest", *tags]}).status_code == 200
+        before = permissions(root, [guest, account], games)
+        preview = merge(root, guest, account, dry_run="1").json()
+        assert permissions(root, [guest, account], games) == before
+        done = merge(root, guest, account)
+        assert done.status_code == 200, done.text
+        assert done.json()["moves"] == preview["moves"]
+        assert root.data(f"/users/{guest}")["merged_into"] == account
+        assert device.sign_in(studio.client)["user_id"] == account
+        held = {rule for rules in permissions(root, [account], games) for rule in rules}
+        assert held >= {rule for rules in before[: len(games)] for rule in rules if rule.endswith(ROLES)}
+        undone = unmerge(root, account, guest)
+        assert undone.json()["data"] == {"changed": []}
+        assert permissions(root, [guest, account], games) == before
+        assert device.sign_in(studio.client)["user_id"] == guest
+        assert root.data(f"/users/{guest}")["merged_into"] is None
+    types = [row["type"] for row in query(server, "SELECT type FROM change_events ORDER BY position")]
+    assert {"user_merged", "user_unmerged"} <= set(types)
+
+
+def test_what_was_changed_since_the_merge_is_reported_and_kept(
+    server: Server, root: Administrator, studio: Studio
+) -> None:
+    (game,) = new_games(server, 1)
+    guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
+    give(server, guest, game, roles=["a", "b"], public_data={"level": {"value": True}})
+    merge(root, guest, account)
+    give(server, account, game, roles=["a"], public_data={"level": {"value": False}})
+    link = root.data(f"/users/{account}/links")[0]
+    assert link["kind"] == "key"
+    assert root.request("DELETE", f"/users/{account}/links/{link['id']}").status_code == 200
+    changed = unmerge(root, account, guest).json()["data"]["changed"]
+    assert [text.partition(":")[0] for text in changed] == ["assignments", "games", "keys"]
+    kept, restored = permissions(root, [account, guest], [game])
+    assert kept == []  # the role went back, and the changed data stays
+    assert sorted(restored) == ["private_data.a", "public_data.level"]
+
+
+def test_merges_that_are_refused(server: Server, root: Administrator, studio: Studio) -> None:
+    (game,) = new_games(server, 1)
+    guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
+    assert merge(root, guest, guest).status_code == 400
+    assert merge(root, guest, "999999").status_code == 400
+    assert merge(root, account, guest).status_code == 400  # an account into a guest
+    other = administrator(studio, "can_view_users")
+    assert merge(root, other.user_id, studio.root.user_id).status_code == 409  # both are administrators
+    assert unmerge(root, account, guest).status_code == 409
+    # A manager of users cannot give roles of games, neither directly nor by a merge.
+    give(server, guest, game, roles=["a"])
+    manager = administrator(studio, "can_manage_users")
+    assert merge(manager, guest, manager.user_id).status_code == 403
+    assert merge(manager, other.user_id, account).status_code == 403  # can_view_users would move
+    assert root.data(f"/users/{guest}")["merged_into"] is None
+    assert merge(root, guest, account).status_code == 200
+    assert merge(root, guest, account).status_code == 409
+
+
+def test_the_last_key_of_a_guest_stays(root: Administrator, studio: Studio) -> None:
+    guest = Device().sign_in(studio.client)["user_id"]
+    (link,) = root.data(f"/users/{guest}/links")
+    assert root.request("DELETE", f"/users/{guest}/links/{link['id']}").status_code == 409
+    assert root.request("DELETE", f"/users/{guest}/links/none").status_code == 404
+
+
+def test_commands_merge_and_undo(server: Server, studio: Studio) -> None:
+    guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
+    assert "keys:" in server.sso("user", "merge", guest, account, "--dry-run").stdout
+    assert "is merged" in server.sso("user", "merge", guest, account, "--yes").stdout
+    (line,) = server.sso("user", "links", account).stdout.splitlines()
+    assert " key " in line
+    assert "of its own" in server.sso("user", "unmerge", account, guest).stdout
+
+
+async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(services: Services) -> None:
+    from sso.db.statement import Statement
+
+    players = services.players
+    await players.guests.store.create_guest(b"k" * 32, "EdDSA", "127.0.0.1", ())
+    assert await players.expiry.erase_unseen() == 0
+    await services.database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
+    assert await players.expiry.erase_unseen() == 1
+    assert await services.database.value(Statement("SELECT count(*) FROM users WHERE login = ''")) == 0
