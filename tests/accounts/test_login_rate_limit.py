@@ -28,7 +28,7 @@ _LAST = "(SELECT key FROM throttle WHERE expires <= now() + interval '15 min' OR
 WAIT = f"SELECT extract(epoch FROM blocked_until - expires + interval '15 min') FROM throttle WHERE key = {_LAST}"
 BLOCK = f"UPDATE throttle SET blocked_until = now() + interval '1 minute' WHERE key = {_LAST}"
 UNBLOCK = f"UPDATE throttle SET blocked_until = now() WHERE key = {_LAST}"
-_numbers = itertools.count(2)
+_numbers, _addresses = itertools.count(1), itertools.count(2)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def from_address(server: Server, address: str) -> httpx.Client:
 @pytest.fixture
 def direct(limited: Server) -> Iterator[httpx.Client]:
     """A client with an address that no other test has used."""
-    with from_address(limited, f"127.0.1.{next(_numbers)}") as client:
+    with from_address(limited, f"127.0.1.{next(_addresses)}") as client:
         yield client
 
 
@@ -263,7 +263,7 @@ def test_successful_passkey_logins_do_not_count_for_the_address(limited: Server)
         assert register(browser, passkey).status_code == 303
     with Browser(limited) as browser:
         browser.http.close()
-        browser.http = from_address(limited, f"127.0.1.{next(_numbers)}")
+        browser.http = from_address(limited, f"127.0.1.{next(_addresses)}")
         for _ in range(PER_ADDRESS + 1):
             browser.http.cookies.clear()
             assert passkey_sign_in(browser, passkey).status_code == 303
@@ -279,7 +279,7 @@ def test_successful_logins_do_not_count_for_the_address(limited: Server, direct:
 def test_other_addresses_are_not_affected(limited: Server, direct: httpx.Client) -> None:
     for _ in range(PER_ADDRESS + 1):
         fail(direct)
-    with from_address(limited, f"127.0.1.{next(_numbers)}") as other:
+    with from_address(limited, f"127.0.1.{next(_addresses)}") as other:
         assert fail(other).status_code == 401
 
 
@@ -300,7 +300,7 @@ async def concurrent_statuses(server: Server, address: str, bodies: list[dict[st
 
 async def test_concurrent_attempts_do_not_exceed_the_address_limit(limited: Server) -> None:
     bodies = [{"login": unknown_login(), "password": "wrong"} for _ in range(100)]
-    seen = await concurrent_statuses(limited, f"127.0.1.{next(_numbers)}", bodies)
+    seen = await concurrent_statuses(limited, f"127.0.1.{next(_addresses)}", bodies)
     assert PER_ADDRESS <= seen[401] <= PER_ADDRESS + 2  # each worker may check one more
     assert seen[401] + seen[429] == 100
 
