@@ -32,6 +32,7 @@ PERM_FOR_ADMIN = ("caller", "engine.required_rights", "operations", "visibility"
 PERM_FOR_CREDENTIALS = ("accepted_credentials", "authorization", "credentials", "wiring")
 ADMIN_CREDENTIALS = {"admin/application_keys.py", "admin/caller.py", "admin/wiring.py"}
 PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and its wiring
+PERM_FOR_BUILDERS = ("sso.perm.routes.", "sso.perm.authzen.routes.", "sso.perm.wiring.")
 
 MAX_LINES = 300
 
@@ -215,7 +216,7 @@ def test_other_packages_import_only_the_interface_of_perm() -> None:
     allowed = tuple(f"sso.perm.{part}." for part in PERM_INTERFACE)
     for name in importers("sso.perm"):
         if package(name) != "perm":
-            more: tuple[str, ...] = ("sso.perm.routes.", "sso.perm.wiring.") if name in PERM_BUILDERS else ()
+            more: tuple[str, ...] = PERM_FOR_BUILDERS if name in PERM_BUILDERS else ()
             if package(name) == "admin":
                 parts = (*PERM_FOR_ADMIN, *(PERM_FOR_CREDENTIALS if name in ADMIN_CREDENTIALS else ()))
                 more = tuple(f"sso.perm.{part}." for part in parts)

@@ -33,7 +33,7 @@ def build(wheel: Path, site_packages: Path, output: Path) -> Path:
         add_program(tree, wheel, site_packages)
         add_files(tree)
         add_control(tree, version, architecture)
-        for path in tree.rglob("*"):
+        for path in (tree, *tree.rglob("*")):
             if not path.is_symlink():
                 path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
         command = ["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", str(tree), str(package)]

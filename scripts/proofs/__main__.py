@@ -20,7 +20,7 @@ from scripts.proofs.request_counter import counted_requests
 from tests.kit.prepared_data import prepared_data
 
 # Parts in the order in which they run, with their shares of the minutes.
-SHARES = {"models": 4, "histories": 8, "secrets": 1, "timing": 3, "overload": 1, "soak": 3}
+SHARES = {"models": 4, "histories": 8, "secrets": 1, "timing": 3, "overload": 1, "soak": 3, "fuzz": 4, "mutants": 4}
 
 
 def main() -> int:

@@ -21,7 +21,6 @@ from sso.openapi.field_texts import FIELDS
 from sso.openapi.operation_ids import service_operation_id
 from sso.openapi.schemas import SchemaComponents
 from sso.perm import api_operations as perm
-from sso.perm.authzen import api_operations as authzen
 from sso.personal_data import api_operations as personal_data
 from sso.players import api_operations as players
 from sso.upstream import api_operations as upstream
@@ -105,8 +104,7 @@ TAGS = {
 }
 
 _DESCRIBED = (
-    accounts, oauth, device, gsid, players, perm, authzen, keys, account_page, personal_data, upstream,
-    service_operations,
+    accounts, oauth, device, gsid, players, perm, keys, account_page, personal_data, upstream, service_operations,
 )  # fmt: skip
 _PATH_PARAMETER = re.compile(r"<(?:[^:<>]+:)?([^<>]+)>")
 

@@ -17,6 +17,7 @@ from sso.perm.api_schemas import (
     endpoint,
     fields_of,
 )
+from sso.perm.authzen.api_operations import OPERATIONS as AUTHZEN
 from sso.perm.input.audit import AuditFilterFields
 from sso.perm.input.options import UserDataOptions
 from sso.perm.input.roles import RoleFields
@@ -155,6 +156,7 @@ _KEY_ITEM = properties(("id",), id=STRING, data=STRING)
 OPERATIONS = (
     *RESOURCES,
     *_APPLICATION_SETTINGS,
+    *AUTHZEN,
     ApiOperation(
         "GET",
         f"{PREFIX}/application/publicKeys/<app_id>",

@@ -3,8 +3,9 @@
 import trio
 
 from sso.core.net import SITE_FACTOR, parse_address
+from sso.core.rate_window import RateWindow
 from sso.db.database import Database
-from sso.db.rate_limit import RateLimiter
+from sso.db.rate_limit import EventCounter, RateLimiter, WindowLimiter, claim_turn, turn_wait
 
 LIMIT = 3
 
@@ -29,3 +30,49 @@ async def test_one_network_over_its_limit_does_not_use_up_the_limit_of_its_site(
     waits = [await rate.add(parse_address("2001:db8:1::1")) for _ in range(2 * LIMIT * SITE_FACTOR)]
     assert [wait == 0 for wait in waits] == [True] * LIMIT + [False] * (len(waits) - LIMIT)
     assert not await rate.add(parse_address("2001:db8:1:2::1"))
+
+
+def test_window_forgets_what_is_long_ago() -> None:
+    window = RateWindow(2, 5.0)
+    assert [window.exceeded(now) for now in (0.0, 1.0, 2.0, 6.5, 7.0, 7.5)] == [False, False, True, False, False, True]
+
+
+async def test_limit_of_an_address_and_of_a_subject(database: Database) -> None:
+    rate, off = RateLimiter(database, "test", LIMIT), RateLimiter(database, "off", 0)
+    for address, other in (("192.0.2.1", "192.0.2.2"), ("2001:db8::1", "2001:db8:0:1::1")):
+        waits = [await rate.add(parse_address(address)) for _ in range(LIMIT + 1)]
+        assert waits[:LIMIT] == [0] * LIMIT
+        assert 0 < waits[LIMIT] <= 60
+        assert await rate.add(parse_address(other)) == 0
+        assert not any([await off.add(parse_address(address)) for _ in range(LIMIT + 1)])
+    waits = [await rate.add_subject("user 1") for _ in range(LIMIT + 1)]
+    assert waits[:LIMIT] == [0] * LIMIT
+    assert 0 < waits[LIMIT] <= 60
+    assert await rate.add_subject("user 2") == 0
+    assert not any([await off.add_subject("user 1") for _ in range(LIMIT + 1)])
+
+
+async def test_events_of_a_minute_are_numbered(database: Database) -> None:
+    counter = EventCounter(database)
+    counts = [await counter.add(b"key", 2, 30.0) for _ in range(3)]
+    assert [count.number for count in counts] == [1, 2, 3]
+    assert all(0 < count.seconds_left <= 60 for count in counts)
+    blocked = await database.run_sql("SELECT blocked_until > now() + interval '25 s' FROM throttle", [])
+    assert blocked[0][0]
+
+
+async def test_turn_is_free_again_after_its_pause(database: Database) -> None:
+    assert await turn_wait(database, "turn") == 0
+    assert await claim_turn(database, "turn", 100)
+    assert not await claim_turn(database, "turn", 100)
+    assert 90 < await turn_wait(database, "turn") <= 100
+    assert await claim_turn(database, "other", 100)
+
+
+async def test_window_counts_nothing_beyond_its_limit(database: Database) -> None:
+    limiter = WindowLimiter("mails", LIMIT, 1000)
+    waits = [await limiter.add(database, "a") for _ in range(LIMIT + 2)]
+    assert waits[:LIMIT] == [0] * LIMIT
+    assert all(900 < wait <= 1000 for wait in waits[LIMIT:])
+    assert await limiter.add(database, "b") == 0
+    assert sorted(row[0] for row in await database.run_sql("SELECT failures FROM throttle", [])) == [1, LIMIT]

@@ -122,6 +122,7 @@ RECORDS = {
     "expires_at": "When it ends, in Unix seconds; 0 if it has no end.",
     "overlap": "How many seconds the old secret stays valid; without it, until the rotation is finished.",
     "finish": "End the old secret. There is no new one.",
+    "bans": "The bans of the user, without the notes of the staff.",
     # Identity providers
     "provider_id": "The id of the identity provider.",
     "kind": "The protocol of the provider.",

@@ -13,21 +13,21 @@ DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 
 
-class Page(NamedTuple):
+class ActionPage(NamedTuple):
     limit: int = DEFAULT_LIMIT
     after: str = ""  # the last name of the page before; names are sorted
 
 
 class ActionSearch(NamedTuple):
     evaluation: Evaluation
-    page: Page
+    page: ActionPage
 
 
 def read_action_search(fields: dict[str, Any]) -> ActionSearch:
     return ActionSearch(read_about(fields, (), ""), _read_page(fields.get("page", {})))
 
 
-def actions_page(rules: Mapping[str, tuple[str, ...]], page: Page) -> dict[str, Any]:
+def actions_page(rules: Mapping[str, tuple[str, ...]], page: ActionPage) -> dict[str, Any]:
     """Returns the response: the actions, each with the parameters that it is limited to, and the next page's token."""
     names = sorted(name for name in rules if name > page.after)
     shown = names[: page.limit]
@@ -42,14 +42,14 @@ def _action(name: str, params: tuple[str, ...]) -> dict[str, Any]:
     return {"name": name, "properties": {"params": list(params)}} if params else {"name": name}
 
 
-def _read_page(value: object) -> Page:
+def _read_page(value: object) -> ActionPage:
     page = read_object(value, ("page",))
     limit = page.get("limit", DEFAULT_LIMIT)
     if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
         raise FieldError(("page", "limit"), f"must be an integer from 1 to {MAX_LIMIT}")
     token = read_text(page.get("token", ""), ("page", "token"), 2048)
     try:
-        return Page(limit, base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode())
+        return ActionPage(limit, base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode())
     except (binascii.Error, UnicodeError):
         raise FieldError(("page", "token"), "must be the next_token of the page before") from None
 

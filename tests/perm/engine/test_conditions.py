@@ -8,7 +8,14 @@ import pytest
 from sso.core.net import parse_address
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.condition_index import ConditionIndex
-from sso.perm.engine.conditions import compare, deciding_members, holds
+from sso.perm.engine.conditions import (
+    compare,
+    count_nodes,
+    deciding_members,
+    holds,
+    named_users,
+    required_attributes,
+)
 from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.render import as_list
@@ -159,3 +166,50 @@ def test_deciding_members_settle_the_outcome(condition: dict[str, Any], members:
     assert list(deciding_members(decoded, ann)) == members
     outcomes = {item.member: item.holds for item in compare(decoded, ann)}
     assert {outcomes[member] for member in members} == {holds(decoded, ann)}
+
+
+TAG, PURCHASE, DOMAIN = ("tag", "a"), ("purchase", "b"), ("domain", "c.example")
+ONE, TWO = ("uid", "1"), ("uid", "2")
+
+
+@pytest.mark.parametrize(
+    ("condition", "attributes"),
+    [
+        ({"tag": "a"}, {TAG}),
+        ({"purchase": "b"}, {PURCHASE}),
+        ({"domain": "c.example"}, {DOMAIN}),
+        ({"uid": ["1", "2"]}, {ONE, TWO}),
+        ({"everyone": True}, None),
+        ({}, set()),
+        ({"ip": "10.0.0.0/8"}, set()),
+        ({"tag": "a", "ip": "10.0.0.0/8"}, set()),
+        ({"tag": "a", "and": []}, set()),
+        ({"tag": "a", "or": []}, set()),
+        ({"tag": "a", "uid": ["1", "2"]}, {ONE, TWO}),  # ids name few users
+        ({"everyone": True, "and": [{"everyone": True}, {"tag": "a"}]}, {TAG}),
+        ({"or": [{"tag": "a"}, {"uid": ["1"]}]}, {TAG, ONE}),
+        ({"or": [{"tag": "a"}, {}]}, {TAG}),
+        ({"or": [{"tag": "a"}, {"everyone": True}]}, None),
+        ({"or": [{"tag": "a"}, {"purchase": "b"}], "domain": "c.example"}, {DOMAIN}),
+    ],
+)
+def test_attributes_of_which_a_user_must_have_one(condition: Any, attributes: set[tuple[str, str]] | None) -> None:
+    assert required_attributes(decode_condition(condition)) == attributes
+
+
+def test_nodes_and_users_of_a_condition_are_found_in_all_its_parts() -> None:
+    condition = decode_condition({"uid": ["1", "2"], "and": [{"uid": ["3"]}, {"tag": "a"}], "or": [{"uid": ["4"]}]})
+    assert count_nodes(condition) == 4 + 4
+    assert count_nodes(decode_condition({"tag": "a"})) == 1
+    assert named_users(condition) == {"1", "2", "3", "4"}
+    assert named_users(decode_condition({"tag": "a"})) == frozenset()
+
+
+def test_explanation_names_purchases_and_everyone() -> None:
+    for owned in (["full_game"], []):
+        facts = user(ANN | {"purchases": owned})
+        compared = compare(decode_condition({"purchase": "full_game", "everyone": True}), facts)
+        assert [(item.member, item.found, item.holds) for item in compared] == [
+            ("purchase", bool(owned), bool(owned)),
+            ("everyone", True, True),
+        ]
