@@ -40,8 +40,7 @@ class ChangeSequencer:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Numbers events when this worker has committed some, and regularly what processes that have ended left."""
-        # Every worker numbers its own events; a message to all of them would make them wait for each other.
-        self._database.publish_topic = lambda topic: self._bus.publish(topic, self._bus.worker)
+        self._database.publish_topic = self._publish
         with self._bus.subscribe(PENDING_TOPIC) as signals:
             task_status.started()
             async for _ in signals:
@@ -49,6 +48,16 @@ class ChangeSequencer:
                     await self.number_pending()
                 except DatabaseError as error:
                     log.warning("changes.numbering_failed", reason=str(error))
+
+    def _publish(self, topic: str) -> None:
+        """Publishes a topic of a transaction that was committed, to all workers.
+
+        Every worker numbers its own events; a message to all of them would make them wait for each other.
+        """
+        if topic == PENDING_TOPIC:
+            self._bus.publish(topic, self._bus.worker)
+        else:
+            self._bus.publish(topic)
 
     async def number_pending(self) -> None:
         """Numbers all events that are committed, and wakes those who wait for events."""

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from sso.bus.wiring import build_bus
-from sso.change_stream.events import Change, ChangeType, record_changes
+from sso.change_stream.events import PENDING_TOPIC, Change, ChangeType, record_changes
 from sso.change_stream.reader import ChangeReader, ExpiredCursor, UnknownCursor
 from sso.change_stream.sequencer import ChangeSequencer
 from sso.change_stream.store import number_events
@@ -15,6 +15,7 @@ from sso.db.cleanup import delete_expired
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.services import Services
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0")) or 3
 WRITERS = 8
@@ -173,3 +174,17 @@ async def test_deleting_old_events_ends_the_cursors_before_them_only(database: D
 async def test_cursor_that_was_never_issued_is_unknown(database: Database, cursor: str) -> None:
     with pytest.raises((UnknownCursor, ExpiredCursor)):
         await reader_of(database).read(cursor, 1)
+
+
+async def test_topics_of_transactions_reach_all_workers_except_that_of_pending_events(services: Services) -> None:
+    async def work(tx: Transaction, topic: str) -> None:
+        tx.publish_after_commit(topic)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(services.change_sequencer.run)
+        waiting = services.bus.waiting  # for other workers; the bus of this process is not connected
+        await services.database.transaction(work, PENDING_TOPIC)
+        assert services.bus.waiting == waiting
+        await services.database.transaction(work, "poll:1")
+        assert services.bus.waiting == waiting + 1
+        nursery.cancel_scope.cancel()

@@ -52,6 +52,7 @@ def callers_by_right() -> dict[str, Rights]:
     callers |= {f"secret:{name}": with_secret(name) for name in APPLICATION_RULES}
     callers |= {f"project:{path}": with_rule_at(path) for path in PROJECT_RULES}
     callers["app:keys"] = with_rule_at("app.can_manage_app_api_keys", "applications", "10")
+    callers["app:ban"] = with_rule_at("app.can_ban_users", "applications", "10")
     callers["app:any"] = with_rule_at("srv.whatever", "applications", "10")
     callers["group:manage"] = with_rule_at("group.can_manage_group", "groups", GROUP_A)
     return callers
@@ -60,7 +61,7 @@ def callers_by_right() -> dict[str, Rights]:
 MANAGE_APPLICATIONS = "project:project.can_manage_applications"
 MANAGE_GROUPS = "project:project.can_manage_groups"
 TABLE: dict[Operation, set[str]] = {
-    Operation.APPLICATION_GET: {MANAGE_APPLICATIONS, "secret:canRead", "app:keys", "app:any"},
+    Operation.APPLICATION_GET: {MANAGE_APPLICATIONS, "secret:canRead", "app:keys", "app:ban", "app:any"},
     Operation.APPLICATION_GET_FULL: {MANAGE_APPLICATIONS, "secret:canSave"},
     Operation.APPLICATION_SAVE: {MANAGE_APPLICATIONS, "secret:canSave"},
     Operation.APPLICATION_CREATE_IN_PROJECT: {MANAGE_APPLICATIONS},
@@ -86,6 +87,7 @@ TABLE: dict[Operation, set[str]] = {
     Operation.SCHEMA_READ: {"secret:canReadSchema"},
     Operation.SCHEMA_MODIFY: {"secret:canModifySchema"},
     Operation.SCHEMA_SECRET_DATA: set(),
+    Operation.USER_BAN: {"project:project.can_ban_users", "app:ban"},
 }
 # What a right of the management API allows there, at all applications but the central one, and in all projects.
 VIEWS_APPLICATIONS = {
@@ -102,7 +104,7 @@ OF_PROJECTS = {
 }
 MANAGEMENT: dict[str, set[Operation]] = {
     "can_view_applications": VIEWS_APPLICATIONS,
-    "can_manage_applications": set(Operation) - OF_PROJECTS,
+    "can_manage_applications": set(Operation) - OF_PROJECTS - {Operation.USER_BAN},
     "can_view_projects": VIEWS_PROJECTS,
     "can_manage_projects": OF_PROJECTS,
 }
