@@ -112,10 +112,10 @@ def test_document_is_chosen_compared_and_applied(
 ) -> None:
     document = {
         "users": [{"login": "browser.document@example.com", "tags": ["browser-document"]}],
-        "applications": [{"application_id": 7200, "name": "Documented game"}],
-        "schemas": {"7200": {"private_data": {"chat": {"mute": {"value": False}}}}},
+        "applications": [{"application_id": 7210, "name": "Documented game"}],
+        "schemas": {"7210": {"private_data": {"chat": {"mute": {"value": False}}}}},
         "roles": {
-            "7200": [
+            "7210": [
                 {
                     "name": "muter",
                     "condition": {"tag": "browser-document"},

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from sso.core.ids import digest
 from tests.kit.browser import Browser, Forms, query
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import ApiUser, Studio, studio
@@ -57,8 +58,9 @@ class ConsoleBrowser(Browser):
         return Forms(self.http.get("/console").text).by_action["/logout"][0]["csrf"]
 
     def forget_authentication(self) -> None:
-        """The user has not authenticated recently."""
-        query(self.server, "UPDATE browser_sessions SET authenticated = NULL WHERE user_id = $1", self.user_id)
+        """The user has not authenticated recently in this browser."""
+        session = digest(self.cookie() or "")
+        query(self.server, "UPDATE browser_sessions SET authenticated = NULL WHERE digest = $1", session)
 
 
 def console_browser(studio: Studio, *rules: str) -> ConsoleBrowser:

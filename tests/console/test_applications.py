@@ -21,7 +21,7 @@ def browser(studio: Studio) -> Iterator[ConsoleBrowser]:
         yield browser
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def base(studio: Studio, browser: ConsoleBrowser) -> str:
     """The path of an application with a schema and an empty role."""
     base = f"/console/applications/{studio.application()}"
