@@ -30,7 +30,9 @@ class _Callback(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         target = urlsplit(self.path)
         answer = {name: values[0] for name, values in parse_qs(target.query).items()}
-        is_ours = target.path == "/callback" and hmac.compare_digest(answer.get("state", ""), self.server.state)
+        is_ours = target.path == "/callback" and hmac.compare_digest(
+            answer.get("state", "").encode(), self.server.state.encode()
+        )
         if is_ours:
             self.server.answer = answer
         text = (DONE if "code" in answer else "Not signed in. See the terminal.") if is_ours else "not found"
