@@ -36,6 +36,11 @@ class Family(NamedTuple):
 # By the beginning of the path; the longest one that matches counts.
 FAMILIES = {
     "/": Family("none", "none", CHEAP),
+    "/access": Family(
+        "access key, service client, or user JWT with factor",
+        "``SSO_RATE_ADMIN``, with reasons and ``at``",
+        f"evaluation connections for ``at``; {PARSER}",
+    ),
     "/account": Family("browser session", "none", "password hashing; signature verification"),
     "/account/export": Family("browser session, authenticated recently", "5 an hour for a user", "one for all users"),
     "/api/admin": Family(
@@ -111,7 +116,7 @@ def body_limits(services: Services) -> dict[tuple[str, str], BodyLimit]:
 def usual_limit(path: str) -> int:
     if path.startswith("/console"):
         return MAX_CONSOLE_FORM
-    return MAX_BYTES if path.startswith(("/api/", "/proxy/")) else MAX_FORM
+    return MAX_BYTES if path.startswith(("/access/", "/api/", "/proxy/")) else MAX_FORM
 
 
 def _routes(services: Services) -> Iterable[tuple[str, bool, int]]:

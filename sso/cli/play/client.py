@@ -2,7 +2,9 @@
 
 import json
 import math
+import secrets
 import ssl
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -12,9 +14,11 @@ from urllib.parse import urlsplit
 import httpx
 import trio
 
+from sso.cli.play.guest_key import GuestKey
 from sso.cli.play.signing import SigningKey
 
 PATH = "/proxy/api/gameSession"
+GUEST = "/proxy/api/guest"
 POLL_TIMEOUT_S = 45  # longer than the 30 seconds for which the service holds a poll
 REQUEST_TIMEOUT_S = 15
 MAX_WAIT_S = 21 * 60  # no session lives longer than 20 minutes
@@ -64,16 +68,29 @@ class GameClient:
     ) -> None:
         await self._http.__aexit__(kind, error, trace)
 
-    async def register(self, **fields: str | int) -> GameSession:
-        """Registers a session with the given fields of getGsid."""
+    async def sign_in_guest(self, key: GuestKey, fields: dict[str, str | int]) -> dict[str, Any]:
+        """Returns the login data of the guest of the key. The first request with a key creates the guest."""
+        proof = {"public_key": key.public, "ts": int(time.time()), "nonce": secrets.token_urlsafe(24)}
+        body = json.dumps({**fields, **proof}).encode()
+        answer = await self._first_answer(f"{self.base_url}{GUEST}", body, {"Request-Sign": key.sign(body)})
+        if answer.code == 404:
+            raise GameLoginError("the service has no guests: its operator turns them on with SSO_GUESTS=on")
+        if answer.body.get("status") != "OK":
+            raise GameLoginError(f"the guest was not signed in: {_error_text(answer)}")
+        return answer.body
+
+    async def register(self, guest_jwt: str = "", **fields: str | int) -> GameSession:
+        """Registers a session with the given fields of getGsid.
+
+        With the user JWT of a guest, the player keeps what the guest has.
+        """
         if self.key:
             fields["public_key"] = self.key.public
-        try:
-            answer = await self._post("getGsid", fields, REQUEST_TIMEOUT_S)
-        except httpx.TimeoutException:
-            raise GameLoginError(f"{self.base_url} does not respond") from None
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise GameLoginError(f"{self.base_url} cannot be reached: {_reason(error)}") from None
+        headers = {}
+        if guest_jwt:
+            fields["link"] = "1"
+            headers = {"Authorization": f"Bearer {guest_jwt}", "Factor": str(fields["factor"])}
+        answer = await self._first_answer(f"{self.base_url}{PATH}/getGsid", json.dumps(fields).encode(), headers)
         if answer.body.get("status") != "OK":
             raise GameLoginError(f"the session was not registered: {_error_text(answer)}")
         gsid = answer.body["gsid"]
@@ -90,15 +107,28 @@ class GameClient:
             with suppress(httpx.TransportError, GameLoginError):
                 await self._post("closeGsid", {"gsid": session.gsid, "status": status}, REQUEST_TIMEOUT_S, session)
 
-    async def _post(self, name: str, fields: Any, timeout_s: float, session: GameSession | None = None) -> Answer:
+    async def _first_answer(self, url: str, body: bytes, headers: dict[str, str]) -> Answer:
+        """Sends the first request to the service, which may be no service at all."""
+        try:
+            return await self._send(url, body, headers, REQUEST_TIMEOUT_S)
+        except httpx.TimeoutException:
+            raise GameLoginError(f"{self.base_url} does not respond") from None
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise GameLoginError(f"{self.base_url} cannot be reached: {_reason(error)}") from None
+
+    async def _post(self, name: str, fields: Any, timeout_s: float, session: GameSession) -> Answer:
         # The signature covers exactly these bytes.
         body = json.dumps(fields).encode()
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        headers = {}
         url = f"{self.base_url}{PATH}/{name}"
-        if session and self.key:
+        if self.key:
             headers["Request-Sign"] = self.key.sign(body)
-        elif session and session.location:
+        elif session.location:
             url += f"?{session.location}"  # proves the session even if the client's address changes
+        return await self._send(url, body, headers, timeout_s)
+
+    async def _send(self, url: str, body: bytes, more_headers: dict[str, str], timeout_s: float) -> Answer:
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **more_headers}
         limits = httpx.Timeout(timeout_s, connect=REQUEST_TIMEOUT_S)
         async with self._http.stream("POST", url, content=body, headers=headers, timeout=limits) as response:
             content = bytearray()

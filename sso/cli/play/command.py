@@ -9,7 +9,8 @@ import click
 import trio
 
 from sso.cli.play.client import GameLoginError
-from sso.cli.play.login import GameLoginOptions, Interrupted, log_in
+from sso.cli.play.guest_key import GuestKey
+from sso.cli.play.login import GameLoginOptions, Interrupted, log_in, log_in_guest
 from sso.cli.play.screen import Screen, print_json
 from sso.cli.play.signing import BadKey, SigningKey
 
@@ -40,6 +41,14 @@ def _ws_url(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str
 @click.option("--app-id", metavar="ID", type=click.IntRange(0), default=0, help="Application id (app_id).")
 @click.option("--gapp-id", metavar="ID", type=click.IntRange(0), default=0, help="Game application id (gapp_id).")
 @click.option("--key", "key_file", type=click.Path(path_type=Path), help="RSA private key (PEM) to sign requests with.")
+@click.option(
+    "--guest",
+    "guest_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Sign in as a guest, without a browser. FILE keeps the key of the device; it is created if it is missing.",
+)
+@click.option("--link", is_flag=True, help="With --guest: sign in with a browser, and keep what the guest has.")
 @click.option("--no-socket", is_flag=True, help="Only poll; open no WebSocket, so that no stages are shown.")
 @click.option("--ws-url", default="", callback=_ws_url, help="WebSocket address (default: BASE_URL with ws).")
 @click.option("--open", "open_browser", is_flag=True, help="Open the link in the browser of this machine.")
@@ -54,6 +63,8 @@ def command(
     app_id: int,
     gapp_id: int,
     key_file: Path | None,
+    guest_file: Path | None,
+    link: bool,
     no_socket: bool,
     ws_url: str,
     open_browser: bool,
@@ -67,7 +78,11 @@ def command(
     \b
     Example:
       sso play http://127.0.0.1:8000 --open
+      sso play http://127.0.0.1:8000 --guest guest.pem
     """
+    if link and guest_file is None:
+        raise click.UsageError("--link needs --guest")
+    factor = factor or ("sso play" if link else "")  # the user JWT of the guest belongs to a device
     out = sys.stderr if as_json else sys.stdout
     fields: dict[str, str | int] = {"factor": factor, "distr": distr, "app_id": app_id, "gapp_id": gapp_id}
     try:
@@ -75,13 +90,15 @@ def command(
             base_url=base_url,
             ws_url=ws_url or "ws" + base_url.removeprefix("http"),
             key=SigningKey.read(key_file) if key_file else None,
+            guest_key=GuestKey.read_or_create(guest_file) if guest_file else None,
             socket=not no_socket,
             qr=qr or out.isatty(),
             fields={name: value for name, value in fields.items() if value},
             open=webbrowser.open if open_browser else lambda _link: None,
         )
         screen = Screen(out)
-        result = trio.run(log_in, options, screen)
+        is_guest = options.guest_key is not None and not link
+        result = trio.run(log_in_guest, options) if is_guest else trio.run(log_in, options, screen)
     except (BadKey, GameLoginError) as error:
         raise click.ClickException(str(error)) from None
     except Interrupted:

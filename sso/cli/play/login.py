@@ -8,6 +8,7 @@ from typing import Any
 import trio
 
 from sso.cli.play.client import GameClient, GameLoginError, GameSession, wait_for_result
+from sso.cli.play.guest_key import GuestKey
 from sso.cli.play.screen import Screen
 from sso.cli.play.signing import SigningKey
 from sso.cli.play.socket import follow
@@ -22,16 +23,25 @@ class GameLoginOptions:
     base_url: str
     ws_url: str
     key: SigningKey | None = None
+    guest_key: GuestKey | None = None
     socket: bool = True
     qr: bool = False
     fields: dict[str, str | int] = field(default_factory=dict)
     open: Callable[[str], object] = lambda _link: None
 
 
+async def log_in_guest(options: GameLoginOptions) -> dict[str, Any]:
+    """Returns the login data of the guest. Raises GameLoginError."""
+    assert options.guest_key is not None
+    async with GameClient(options.base_url) as client:
+        return await client.sign_in_guest(options.guest_key, options.fields)
+
+
 async def log_in(options: GameLoginOptions, screen: Screen) -> dict[str, Any]:
     """Returns the login data. Raises GameLoginError or Interrupted."""
     async with GameClient(options.base_url, options.key) as client:
-        session = await client.register(**options.fields)
+        guest = await client.sign_in_guest(options.guest_key, options.fields) if options.guest_key else {}
+        session = await client.register(guest.get("jwt", ""), **options.fields)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             screen.invite(session, qr=options.qr)
             options.open(session.link)

@@ -23,6 +23,11 @@ STAGES = {
     "denied": "denied",
 }
 
+LINKED = {
+    "upgraded": "The guest is this account now.",
+    "merged": "The guest was merged into this account.",
+}
+
 
 class Screen(PollCallbacks):
     def __init__(self, out: TextIO) -> None:
@@ -66,7 +71,10 @@ class Screen(PollCallbacks):
 
     def result(self, data: dict[str, Any]) -> None:
         self.clear()
-        self._say(f"Signed in as {self._bold(data.get('nick'))}, user {_clean(data.get('user_id'))}.")
+        kind = "guest" if data.get("guest") else "user"
+        self._say(f"Signed in as {self._bold(data.get('nick'))}, {kind} {_clean(data.get('user_id'))}.")
+        if data.get("linked"):
+            self._say(LINKED.get(data["linked"], _clean(data["linked"])))
         for name in SECRETS:
             if data.get(name):
                 life = f"  {_life(data)}" if name == "token" else ""

@@ -124,6 +124,6 @@ class ManagedUsers:
 
 def _listed(user: Record) -> Fields:
     state = "deleted" if user["deletion_due"] else "disabled" if user["disabled"] else ""
-    banned = ["banned"] if user["banned"] else []
+    banned = ["banned"] if user.get("banned") else []  # older services do not say it
     flags = [*([state] if state else []), *banned, *user["second_factors"]]
     return {"user_id": user["user_id"], "login": user["login"], "nick": user["nick"], "flags": flags}

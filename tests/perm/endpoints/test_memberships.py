@@ -167,6 +167,7 @@ def test_role_at_one_resource_is_valid_there_only(studio: Studio) -> None:
     studio.join(project, ann, applications={str(app): ["admin"]})
     rules = studio.rules_of(ann, 1)
     assert rules == [
+        f"{project}/applications/{app}/app.can_ban_users",
         f"{project}/applications/{app}/app.can_manage_app_api_keys",
         f"{project}/applications/{app}/app.can_view_app",
     ]

@@ -122,13 +122,16 @@ def use_key(scene: Scene, user: ApiUser) -> ApiResponse:
 
 
 MANAGE_APPS = ("project:can_manage_applications",)
+BAN = ("app:can_ban_users",)
 ROWS = (
     Row(
         "application get",
-        (MANAGE_APPS, ("secret:canRead",), ("app:can_view_app",), ("app:can_manage_app_api_keys",)),
+        (MANAGE_APPS, ("secret:canRead",), ("app:can_view_app",), ("app:can_manage_app_api_keys",), BAN),
         application("get"),
         # Any role in the applications section suffices to view, also a role over the whole project.
-        useless=tuple(right for right in EVERY_RIGHT if not right.endswith(("can_view_app", "app_api_keys"))),
+        useless=tuple(
+            right for right in EVERY_RIGHT if not right.endswith(("can_view_app", "app_api_keys", "ban_users"))
+        ),
     ),
     Row("application save", (MANAGE_APPS, ("secret:canSave",)), application("save", description="new")),
     Row("application create in a project", (MANAGE_APPS,), lambda s, p: create(s, p, s.project)),

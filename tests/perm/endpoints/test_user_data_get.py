@@ -116,6 +116,7 @@ def test_project_access_is_reported_with_the_central_application(studio: Studio)
     studio.join(project, bob, project=["viewer"], groups={group: ["group_admin"]}, **roles)
     short = get(bob, 1, type="list_short").data
     assert short == [
+        f"{project}/applications/{app}/app.can_ban_users",
         f"{project}/applications/{app}/app.can_manage_app_api_keys",
         f"{project}/applications/{app}/app.can_view_app",
         f"{project}/groups/{group}/group.can_manage_group",
