@@ -46,8 +46,7 @@ class ResponseFinisher:
     def __call__(self, outcome: Response | Exception) -> Response:
         response = self._render(outcome) if isinstance(outcome, Exception) else outcome
         self._security.add(response.headers)
-        if "X-Request-Id" not in response.headers:  # AuthZEN returns the id of the client
-            response.headers.add("X-Request-Id", self._request_id)
+        response.headers.add("X-Request-Id", self._request_id)
         self._access_log.record(self._method, self._route, response.status_code, self._started, self._span)
         return response
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, g
 
 from sso.core.errors import Forbidden
 from sso.core.service_token import claimed_application
@@ -75,6 +75,7 @@ def authzen_routes(perm: Permissions, base_url: str) -> Blueprint:
 
 
 async def _read_fields() -> dict[str, Any]:
+    _repeat_request_id()
     return (await read_body(forms=False)).fields
 
 
@@ -92,7 +93,7 @@ async def _run(
             body = await handle(AuthzenCall(caller, lookup.facts if lookup else None))
     except Forbidden as error:
         raise (perm.callers.needs_second_factor(error) if caller.second_factor_missing else error) from None
-    return reply(body, headers=_echoed_request_id())
+    return reply(body)
 
 
 def _credentials() -> PresentedCredentials:
@@ -103,7 +104,8 @@ def _credentials() -> PresentedCredentials:
     return credentials
 
 
-def _echoed_request_id() -> dict[str, str]:
-    """The id that the client gave to its request, if it can be a header. The service's own id is the default."""
+def _repeat_request_id() -> None:
+    """The response has the id that the client gave to its request, in place of the service's own."""
     given = current_request().headers.get("X-Request-ID", "")
-    return {"X-Request-Id": given} if _REQUEST_ID.fullmatch(given) else {}
+    if _REQUEST_ID.fullmatch(given):
+        g.request_id = given

@@ -64,6 +64,8 @@ def test_access_key_service_and_user_ask(shop: Shop) -> None:
     assert shop.decide(rule="sell", user=shop.bob.user_id) == {"decision": False}
     response = shop.post("evaluation", shop.request(), {**shop.access_key, "X-Request-ID": "game-7"})
     assert response.headers.get_list("X-Request-Id") == ["game-7"]
+    refused = shop.post("evaluation", {}, {**shop.access_key, "X-Request-ID": "game-8"})
+    assert (refused.status_code, refused.headers["X-Request-Id"]) == (400, "game-8")
     assert shop.post("evaluation", shop.request()).headers["X-Request-Id"]
 
 
