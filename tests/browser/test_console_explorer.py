@@ -9,10 +9,10 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import open_signed_in
 from tests.kit.browser import new_user
 from tests.kit.browser_pages import look, look_again, window
-from tests.kit.server import Server
+from tests.kit.server import Server, until
 
 __all__ = ["window"]
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.own_server]  # all pages show the brand that it saves
 APPLICATION = 7120  # an id
 ROLES = [
     {"name": "moderator", "meta": {"private_data": {"chat": {"kick": {"value": True}, "mute": {"value": True}}}}},
@@ -111,8 +111,11 @@ def test_branding_of_a_client_is_previewed_and_saved(
     look_again(page, "branding-service")
     page.get_by_role("button", name="Save brand").click()
     expect(page.get_by_role("status")).to_contain_text("The brand has been saved.")
+    # The brand reaches all workers in a moment.
+    assert until(lambda: page.reload() and page.locator(".logo-sample").count())
     expect(page.locator(".logo-sample")).to_have_attribute("src", re.compile("/brand/logo-"))
     page.get_by_label("Name").fill("")
     page.get_by_label("Remove the logo").check()
-    page.get_by_role("button", name="Save brand").click()
-    expect(page.locator(".logo-sample")).to_have_count(0)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save brand").click()
+    assert until(lambda: page.reload() and not page.locator(".logo-sample").count())

@@ -126,11 +126,7 @@ class Faults:
 
     def replace_node(self) -> None:
         """Starts the program again while it runs, as for an upgrade."""
-        node = self._random.choice(self._world.nodes)
-        old = node.process
-        assert old is not None
-        node.start("--replace")
-        old.wait(server.LIMIT_S)
+        self._random.choice(self._world.nodes).replace()
 
     def make_database_read_only(self) -> None:
         for value in ("on", "off"):

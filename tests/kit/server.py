@@ -106,13 +106,24 @@ class Server:
             self._services = None
         if self.process.poll() is None:
             self.process.send_signal(how)
+        return self._wait_and_close(self.process, self._log)
+
+    def replace(self) -> None:
+        """Starts the program again while it runs, as for an upgrade. The new process ends the old one."""
+        process, log = self.process, self._log
+        assert process is not None
+        self.start("--replace")
+        self._wait_and_close(process, log)
+
+    @staticmethod
+    def _wait_and_close(process: "subprocess.Popen[str] | ForkedProcess", log: IO[str] | None) -> int:
         try:
-            return self.process.wait(60)
+            return process.wait(60)
         finally:
-            assert self.process.stdout is not None
-            assert self._log is not None
-            self.process.stdout.close()
-            self._log.close()
+            assert process.stdout is not None
+            assert log is not None
+            process.stdout.close()
+            log.close()
 
     def log(self) -> str:
         """Returns the complete lines of the log; the last line may still be being written."""

@@ -17,6 +17,8 @@ from sso.serve.server_limits import ServerLimits
 
 MAX_BATCH = 40  # connections accepted in a row; fewer than pacing.MAX_STARTS, so their requests need not wait
 OVERLOAD_BATCH = 500
+SLOW_TURN_S = 0.05  # between two batches of a process that has much to do
+MAX_FACTOR = 8
 BACK_OFF_S = 0.1
 YIELD_S = 0.001  # an idle worker accepts sooner than this, unless the machine is overloaded
 MAX_YIELDS = 6
@@ -79,11 +81,12 @@ async def accept_forever(
 ) -> None:
     admission = admission or Admission()
     balancer = AcceptBalancer(limiter.slot)
+    backlog = Backlog()
     while True:
         try:
             # Clients that wait in the backlog would learn late that the process is overloaded.
-            batch_size = OVERLOAD_BATCH if admission.is_overloaded else await balancer.next_batch_size()
-            accept_pending(listener, on_connection, batch_size)
+            limit = OVERLOAD_BATCH if admission.is_overloaded else await balancer.next_batch_size() * backlog.factor()
+            backlog.is_left = accept_pending(listener, on_connection, limit) == limit
         except OSError as error:
             # Usually no file descriptors are left; pending network errors are reported here as well (accept(2)).
             if error.errno in _FATAL_ERRORS:
@@ -92,6 +95,25 @@ async def accept_forever(
             await trio.sleep(BACK_OFF_S)
         else:
             await trio.lowlevel.wait_readable(listener)
+
+
+class Backlog:
+    """Makes batches larger while connections are left over and the process is busy.
+
+    Otherwise a process accepts about as many as it serves. The others wait where nobody sees that they are too many.
+    """
+
+    def __init__(self) -> None:
+        self.is_left = False  # the last batch was full
+        self._factor = 1
+        self._last = 0.0
+
+    def factor(self) -> int:
+        now = trio.current_time()
+        is_slow = now - self._last > SLOW_TURN_S
+        self._last = now
+        self._factor = min(2 * self._factor, MAX_FACTOR) if self.is_left and is_slow else 1
+        return self._factor
 
 
 class AcceptBalancer:

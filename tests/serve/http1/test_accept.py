@@ -13,7 +13,7 @@ import trio
 from trio.testing import MockClock
 
 from sso.core.net import parse_networks
-from sso.serve.http1.accept import BACK_OFF_S, ConnectionLimiter, accept_forever
+from sso.serve.http1.accept import BACK_OFF_S, MAX_FACTOR, SLOW_TURN_S, Backlog, ConnectionLimiter, accept_forever
 from sso.serve.process_tuning import raise_open_file_limit
 from sso.serve.server_limits import ServerLimits
 from tests.kit.raw_http import RunningServer, reply, serving
@@ -155,6 +155,23 @@ async def test_failed_accept_is_repeated_after_a_pause(reason: int, autojump_clo
     with trio.move_on_after(10 * BACK_OFF_S + 0.01):
         await accept_forever(listener, ConnectionLimiter(ServerLimits()), lambda *_: None)
     assert listener.attempts == 11
+
+
+async def test_batches_grow_while_a_busy_process_leaves_connections_waiting(autojump_clock: MockClock) -> None:
+    backlog = Backlog()
+
+    async def factors(turns: int, seconds: float) -> list[int]:
+        found = []
+        for _ in range(turns):
+            await trio.sleep(seconds)
+            found.append(backlog.factor())
+        return found
+
+    busy = 2 * SLOW_TURN_S
+    assert await factors(2, busy) == [1, 1]
+    backlog.is_left = True
+    assert await factors(5, busy) == [2, 4, 8, MAX_FACTOR, MAX_FACTOR]
+    assert await factors(1, SLOW_TURN_S / 10) == [1]  # a burst of connections, and time enough for all of them
 
 
 def test_limit_of_open_files_is_raised_to_the_hard_limit() -> None:
