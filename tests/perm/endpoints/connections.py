@@ -40,10 +40,12 @@ class Connection:
     def worker(self, server: Server) -> int:
         """The pid of the worker that serves the connection."""
         assert self.call("user/info").status == 200  # after a response a worker has accepted the connection
-        port = self._connection.sock.getsockname()[1]
+        sock = self._connection.sock
+        # The kernel gives the same port to connections with other servers.
+        ends = [f":{address[1]:04X}" for address in (sock.getpeername(), sock.getsockname())]
         for line in Path("/proc/net/tcp").read_text().splitlines():
             parts = line.split()  # parts 2 to 4: local address, remote address, state; part 9: inode
-            if parts[2].endswith(f":{port:04X}") and parts[3] == "01":
+            if parts[1].endswith(ends[0]) and parts[2].endswith(ends[1]) and parts[3] == "01":
                 return _holder(f"socket:[{parts[9]}]", server.workers())
         raise AssertionError("no such connection")
 
