@@ -67,6 +67,13 @@ def answer(code: int, headers: dict[str, str] | None = None, /, **body: Any) -> 
     return Answer(code, body, httpx.Headers(headers))
 
 
+async def test_ban_is_reported_with_its_reason() -> None:
+    ban = {"reason": "Cheating", "until": None, "scope": "all", "appeal_url": None}
+    client = ScriptedClient(answer(403, status="ERROR", error="banned", ban=ban))
+    with pytest.raises(GameLoginError, match="the player is banned: Cheating"):
+        await wait_for_result(client, GameSession("gsid", "link", "words", ""), PollCallbacks())
+
+
 async def test_client_follows_the_rules_for_polls(autojump_clock: trio.testing.MockClock) -> None:
     done = answer(200, status="OK", nick="Ann")
     rules = (

@@ -205,6 +205,8 @@ END_TEXTS = {
 
 def _error_text(answer: Answer) -> str:
     error = str(answer.body.get("error", f"HTTP {answer.code}"))
+    if isinstance(ban := answer.body.get("ban"), dict):
+        return f"the player is banned: {ban.get('reason') or 'no reason is given'}"
     if answer.code == 403:
         return f"the service refused the request; its operator can look up the reason: sso why {error}"
     return END_TEXTS.get(error, error)
