@@ -241,7 +241,9 @@ async def test_iat_before_valid_from_is_void(services: Services) -> None:
     await services.database.value(SET_VALID_FROM, user_id=user.user_id, moment=1_800_000_001)
     assert await is_void(services, token)
     # Issued after the change, in the same second.
-    later = issue(services, await reloaded(services, user))
+    changed = await reloaded(services, user)
+    set_time(services, 1_800_000_000.1)
+    later = issue(services, changed)
     assert (claims_of(later)["iat"], claims_of(later)["rev"]) == (1_800_000_000, 1_800_000_001)
     assert not await is_void(services, later)
     await services.database.value(SET_VALID_FROM, user_id=user.user_id, moment=1_800_000_002)
