@@ -4,11 +4,10 @@ import base64
 import os
 from pathlib import Path
 
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sso.cli.play.signing import BadKey
+from sso.cli.play.signing import BadKey, encoded_public_key, read_private_key
 
 
 class GuestKey:
@@ -32,8 +31,7 @@ class GuestKey:
 
     @property
     def public(self) -> str:
-        form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-        return base64.b64encode(self._key.public_key().public_bytes(*form)).decode()
+        return encoded_public_key(self._key)
 
     def sign(self, body: bytes) -> str:
         """Returns the header Request-Sign for a body. The signature covers exactly these bytes."""
@@ -41,12 +39,7 @@ class GuestKey:
 
 
 def _read(file: Path) -> Ed25519PrivateKey:
-    try:
-        key = serialization.load_pem_private_key(file.read_bytes(), password=None)
-    except OSError as error:
-        raise BadKey(f"cannot read {file}: {error.strerror}") from None
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise BadKey(f"{file} is not a PEM private key without a passphrase") from None
+    key = read_private_key(file)
     if not isinstance(key, Ed25519PrivateKey):
         raise BadKey(f"{file} is not an Ed25519 key")
     return key

@@ -6,10 +6,26 @@ from pathlib import Path
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 
 class BadKey(Exception):
     """The key is unusable; the message is one line with the reason."""
+
+
+def read_private_key(file: Path) -> PrivateKeyTypes:
+    try:
+        return serialization.load_pem_private_key(file.read_bytes(), password=None)
+    except OSError as error:
+        raise BadKey(f"cannot read {file}: {error.strerror}") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise BadKey(f"{file} is not a PEM private key without a passphrase") from None
+
+
+def encoded_public_key(key: rsa.RSAPrivateKey | Ed25519PrivateKey) -> str:
+    form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return base64.b64encode(key.public_key().public_bytes(*form)).decode()
 
 
 class SigningKey:
@@ -18,12 +34,7 @@ class SigningKey:
 
     @classmethod
     def read(cls, file: Path) -> "SigningKey":
-        try:
-            key = serialization.load_pem_private_key(file.read_bytes(), password=None)
-        except OSError as error:
-            raise BadKey(f"cannot read {file}: {error.strerror}") from None
-        except (ValueError, TypeError, UnsupportedAlgorithm):
-            raise BadKey(f"{file} is not a PEM private key without a passphrase") from None
+        key = read_private_key(file)
         if not isinstance(key, rsa.RSAPrivateKey):
             raise BadKey(f"{file} is not an RSA key")
         return cls(key)
@@ -31,8 +42,7 @@ class SigningKey:
     @property
     def public(self) -> str:
         """The public key as getGsid accepts it: base64 of DER."""
-        form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-        return base64.b64encode(self._key.public_key().public_bytes(*form)).decode()
+        return encoded_public_key(self._key)
 
     def sign(self, body: bytes) -> str:
         """Returns the header Request-Sign for a body. The signature covers exactly these bytes."""
