@@ -5,6 +5,7 @@ PostgreSQL ends a slow statement shortly before our own deadline, so that its ou
 
 from dataclasses import dataclass, replace
 
+COMMAND_CONNECT_S = 10.0  # for a new connection of a command
 COMMAND_S = 70.0  # for a transaction of a command
 LOCK_WAIT_S = 0.4  # how long a contended transaction waits for a lock before it gives its connection back
 
@@ -28,9 +29,13 @@ class TimeLimits:
 
     @classmethod
     def of_command(cls, statement_s: float) -> "TimeLimits":
-        """Returns limits for commands, for which no request waits: their transactions wait long for locks of others."""
+        """Returns limits for commands, for which no request waits: on a busy machine they take their time."""
         limits = cls.scaled(statement_s)
-        return replace(limits, transaction_s=max(COMMAND_S, limits.transaction_s))
+        return replace(
+            limits,
+            connect_s=max(COMMAND_CONNECT_S, limits.connect_s),
+            transaction_s=max(COMMAND_S, limits.transaction_s),
+        )
 
     @property
     def session_sql(self) -> list[str]:

@@ -21,7 +21,7 @@ from sso.db.standalone import fetch_value
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.commands import COMMANDS
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, SINGLE_NODE, SSO, run_sso
+from tests.kit.server import DEFAULT_SETTINGS, QUICK, SINGLE_NODE, SSO, run_sso
 
 UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
 
@@ -47,7 +47,9 @@ class Program:
     def __init__(self, folder: Path, dsn: str) -> None:
         self.folder = folder
         self.dsn = dsn
-        self.settings = QUICK | SINGLE_NODE | {"SSO_DATA_DIR": str(folder / "data"), "SSO_DATABASE_URL": dsn}
+        self.settings = (
+            QUICK | SINGLE_NODE | DEFAULT_SETTINGS | {"SSO_DATA_DIR": str(folder / "data"), "SSO_DATABASE_URL": dsn}
+        )
         (folder / "data").mkdir(mode=0o700)
 
     def __call__(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> Result:
