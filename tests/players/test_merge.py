@@ -9,6 +9,7 @@ import pytest
 
 from sso.services import Services
 from tests.admin.conftest import Administrator, administrator
+from tests.console.conftest import ConsoleBrowser
 from tests.kit.browser import query
 from tests.kit.guest import Device
 from tests.kit.server import Server
@@ -154,3 +155,29 @@ async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(servic
     await services.database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
     assert await players.expiry.erase_unseen() == 1
     assert await services.database.value(Statement("SELECT count(*) FROM users WHERE login = ''")) == 0
+
+
+def test_console_previews_merges_and_undoes(server: Server, root: Administrator, studio: Studio) -> None:
+    (game,) = new_games(server, 1)
+    guest, account = Device().sign_in(studio.client)["user_id"], studio.user()
+    give(server, guest, game, roles=["a"], public_data={"level": {"value": True}})
+    path, other = f"/console/users/{guest}/merge", f"/console/users/{account.user_id}/merge"
+    with ConsoleBrowser(server, studio.root) as browser:
+        browser.open(path)
+        for into, problem in (("nobody@example.com", "There is no user"), (guest, "This is the same user")):
+            assert problem in browser.get(path, params={"into": into}).text
+        page = browser.open(path, params={"into": account.login})
+        assert all(text in page for text in ("Keys of devices: 1", "<code>a</code> at", "gains", ">a<", "Merge users"))
+        assert root.data(f"/users/{guest}")["merged_into"] is None  # a preview changes nothing
+        assert browser.act(path) == "The users have been merged. For 7 days you can undo it here."
+        assert root.data(f"/users/{guest}")["merged_into"] == account.user_id
+        assert [merge["from"] for merge in root.data(f"/users/{account.user_id}/merges")] == [guest]
+        assert "was merged into" in browser.open(path)
+        give(server, account.user_id, game, public_data={"level": {"value": False}})
+        browser.open(other)
+        undone = browser.submit(f"/console/users/{account.user_id}/unmerge")
+        assert f"games: {game} was changed" in undone.text
+        assert root.data(f"/users/{account.user_id}/merges") == []
+        browser.open(path, params={"into": account.login})
+        browser.act(path)
+        assert browser.act(f"/console/users/{account.user_id}/unmerge").startswith("The merge has been undone")

@@ -61,7 +61,7 @@ ADMIN = tuple(
         "users", "users/<user_id>", "users/<user_id>/assignments", "users/<user_id>/factors", "users/<user_id>/games",
         "users/<user_id>/factors/block", "users/<user_id>/export", "users/<user_id>/restore",
         "users/<user_id>/bans", "users/<user_id>/bans/<ban_id>", "users/<user_id>/links",
-        "users/<user_id>/links/<link_id>", "users/<user_id>/merge", "users/<user_id>/unmerge",
+        "users/<user_id>/links/<link_id>", "users/<user_id>/merge", "users/<user_id>/merges", "users/<user_id>/unmerge",
         "users/<user_id>/games/<sign_in_id>", "users/<user_id>/permissions", "users/<user_id>/sessions",
         "users/<user_id>/sessions/<session_id>", "webhooks", "webhooks/<webhook_id>", "webhooks/<webhook_id>/failed",
         "webhooks/<webhook_id>/failed/retry",
