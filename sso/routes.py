@@ -121,10 +121,11 @@ def _page_services(s: Services) -> PageServices:
     passkeys, clock = s.passkeys.authentication, s.database.clock
     recent = RecentAuthentication(s.password_login, s.second_factors, s.sessions, clock, passkeys)
     tickets = KeepTickets(s.keyring, s.users, clock)
+    flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
     return PageServices(
         visitor=Visitor(s.sessions),
         recent=recent,
-        login_flows=CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, LinkLoginFlows(recent)),
+        login_flows=CombinedLoginFlows(flows, LinkLoginFlows(recent, s.upstream.pending, flows)),
         login_form=LoginForm(passkeys, s.upstream.provider_list, can_register=s.settings.registration == "open"),
         completion=LoginCompletion(
             s.sessions,

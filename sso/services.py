@@ -231,7 +231,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         GuestLinking(merges),
     )
     registration = build_registration(settings, database, ring, links, outbox, password_login, brand, terms, writer)
-    upstream = build_upstream(settings, database, ring, outbox, brand, terms)
+    upstream = build_upstream(settings, database, ring, outbox, brand, terms, writer)
     players = build_players(
         settings,
         database,

@@ -38,6 +38,7 @@ from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import form_fields, page
 from sso.web.redirects import safe_next, see_other
+from sso.web.request import client_address
 
 MAX_PARAMETERS = 64
 BELONGS_TO_OTHER = _("This %(provider)s account is already linked with another account here.")
@@ -138,7 +139,10 @@ def upstream_pages(
         try:
             await view.count_request()
             provider = await sign_in.provider(pending.provider_id)
-            created = await registration.create(provider, browser_secret, nick, current_language.get())
+            flow = await view.flow(pending.next_path)
+            created = await registration.create(
+                provider, browser_secret, nick, current_language.get(), flow.guest if flow else None
+            )
         except TooManyAttempts as error:
             return await show_unknown(pending, nick, problem=retry_message(error), status=429, headers=error.headers)
         except AccountExists:
@@ -152,6 +156,11 @@ def upstream_pages(
 
     async def show_unknown(pending: PendingIdentity, nick: str, **context: Any) -> Response:
         provider = await sign_in.provider(pending.provider_id)
+        flow = await view.flow(pending.next_path)
+        if (
+            flow is not None and flow.guest is not None
+        ):  # who becomes the account: say which game asks
+            context = {**flow.details(client_address()), **context}
         return await page(
             "unknown_identity.html",
             page_title=_("No account yet"),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.ports import LoginWrites
 from sso.accounts.terms.terms import Terms
 from sso.config import Settings
 from sso.core.brand import CurrentBrand
@@ -44,7 +45,13 @@ class Upstream:
 
 
 def build_upstream(
-    settings: Settings, database: Database, keyring: Keyring, outbox: Outbox, brand: CurrentBrand, terms: Terms
+    settings: Settings,
+    database: Database,
+    keyring: Keyring,
+    outbox: Outbox,
+    brand: CurrentBrand,
+    terms: Terms,
+    writes: LoginWrites,
 ) -> Upstream:
     addresses = ReceiverAddresses(settings.upstream_networks, loopback=False)
     client = ProviderClient(settings.upstream_ca_file, addresses, allow_http=not settings.https)
@@ -72,7 +79,9 @@ def build_upstream(
         links=links,
         pending=pending,
         sign_in=UpstreamSignIn(providers, adapters, attempts, links, pending, settings.base_url),
-        registration=IdentityRegistration(database, links, pending, terms, is_open=settings.registration == "open"),
+        registration=IdentityRegistration(
+            database, links, pending, terms, writes, is_open=settings.registration == "open"
+        ),
         rate=RateLimiter(database, "upstream", settings.rate_upstream),
         connection_test=ConnectionTest(client),
         tickets=TicketVerification(providers, verifiers),
