@@ -21,7 +21,7 @@ from sso.upstream.attempt_store import BegunAttempt
 from sso.upstream.errors import AttemptExpired, InvalidAnswer, UpstreamError
 from sso.upstream.identity_store import PendingIdentities, PendingIdentity
 from sso.upstream.model import IdentityProvider
-from sso.upstream.recent_login import LINK_PATH
+from sso.upstream.recent_login import CONFLICT_PATH, LINK_PATH
 from sso.upstream.registration import AccountExists, IdentityRegistration
 from sso.upstream.sign_in import (
     IdentityBelongsToOther,
@@ -102,6 +102,8 @@ def upstream_pages(
                 return completion.redirect(session, "/login" + next_query(next_path))
             case IdentityLinked():
                 return see_other(account_url("identity-linked"))
+            case IdentityBelongsToOther(can_decide=True):
+                return see_other(CONFLICT_PATH)
             case IdentityBelongsToOther():
                 text = Text(BELONGS_TO_OTHER, provider=provider.name)
                 return await show_problem(_("Already linked"), text, 409, "/account")
@@ -157,9 +159,7 @@ def upstream_pages(
     async def show_unknown(pending: PendingIdentity, nick: str, **context: Any) -> Response:
         provider = await sign_in.provider(pending.provider_id)
         flow = await view.flow(pending.next_path)
-        if (
-            flow is not None and flow.guest is not None
-        ):  # who becomes the account: say which game asks
+        if flow is not None and flow.guest is not None:  # who becomes the account: say which game asks
             context = {**flow.details(client_address()), **context}
         return await page(
             "unknown_identity.html",

@@ -15,6 +15,7 @@ from sso.upstream.identity_store import PendingIdentities
 from sso.web.cookies import UPSTREAM_COOKIE, read_cookie
 
 LINK_PATH = "/login/identity/link"  # links the identity that waits in this browser
+CONFLICT_PATH = "/login/identity/conflict"  # asks about an identity that belongs to another account
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from sso.upstream.attempt_store import AttemptStore
 from sso.upstream.connection_test import ConnectionTest
 from sso.upstream.http_client import STORE_LIMITS, ProviderClient
 from sso.upstream.identity_store import PendingIdentities
+from sso.upstream.link_conflicts import LinkConflicts
 from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import ProviderAdapter
 from sso.upstream.oauth2 import OAuth2
@@ -36,6 +37,7 @@ class Upstream:
     providers: ProviderStore
     provider_list: ProviderList
     links: LinkedIdentities
+    conflicts: LinkConflicts
     pending: PendingIdentities
     sign_in: UpstreamSignIn
     registration: IdentityRegistration
@@ -61,6 +63,7 @@ def build_upstream(
     providers = ProviderStore(database, keyring)
     attempts = AttemptStore(database)
     links = LinkedIdentities(database, keyring, outbox, brand, settings.appeal_url or "")
+    conflicts = LinkConflicts(database, links)
     pending = PendingIdentities(database, keyring)
     adapters: dict[str, ProviderAdapter] = {
         "oidc": OpenIdConnect(client, database.clock),
@@ -77,8 +80,9 @@ def build_upstream(
         providers=providers,
         provider_list=ProviderList(providers),
         links=links,
+        conflicts=conflicts,
         pending=pending,
-        sign_in=UpstreamSignIn(providers, adapters, attempts, links, pending, settings.base_url),
+        sign_in=UpstreamSignIn(providers, adapters, attempts, links, pending, conflicts, settings.base_url),
         registration=IdentityRegistration(
             database, links, pending, terms, writes, is_open=settings.registration == "open"
         ),

@@ -137,6 +137,19 @@ def test_the_last_key_of_a_guest_stays(root: Administrator, studio: Studio) -> N
     assert root.request("DELETE", f"/users/{guest}/links/none").status_code == 404
 
 
+def test_removing_a_key_ends_the_sign_ins_of_this_key_alone(root: Administrator, studio: Studio) -> None:
+    devices, account = (Device(), Device()), studio.user().user_id
+    for device in devices:
+        merge(root, device.sign_in(studio.client)["user_id"], account)
+    tokens = [device.sign_in(studio.client)["token"] for device in devices]
+    newest, _ = root.data(f"/users/{account}/links")  # the key that was used last
+    assert root.request("DELETE", f"/users/{account}/links/{newest['id']}").status_code == 200
+    answers = [studio.client.post("/proxy/api/login", json={"token": token}).status_code for token in tokens]
+    assert sorted(answers) == [200, 401]
+    for device, answer in zip(devices, answers, strict=True):  # the key without a user makes a new guest
+        assert (device.sign_in(studio.client)["user_id"] == account) == (answer == 200)
+
+
 def test_commands_merge_and_undo(server: Server, studio: Studio) -> None:
     guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
     assert "keys:" in server.sso("user", "merge", guest, account, "--dry-run").stdout

@@ -86,6 +86,7 @@ ROUTES = (
     "/brand/theme-<name>.css", "/docs/api", "/docs/api/<operation_id>",
     "/openapi.json", "/email/change", "/email/undo", "/email/verify",
     "/forgot", "/language", "/login/code/passkey", "/login/identity", "/login/identity/create", "/login/identity/link",
+    "/login/identity/conflict", "/login/identity/conflict/merge", "/login/identity/conflict/move",
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
     "/register", "/register/code", "/register/complete", "/reset", "/device",
     "/proxy/api/login", "/proxy/api/guest", "/proxy/api/ticket", "/healthz", "/readyz", "/static/<path:filename>",
@@ -106,6 +107,7 @@ POSTS = tuple(
         "/docs/api/<operation_id>",
         "/openapi.json",
         "/login/identity",
+        "/login/identity/conflict",
         "/proxy/api/guest",  # it does not exist while guests are off
         "/healthz",
         "/readyz",
