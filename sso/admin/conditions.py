@@ -18,9 +18,9 @@ from sso.core.net import Address, parse_address
 from sso.db.database import Database
 from sso.db.transaction import run_pure
 from sso.perm.engine.required_rights import Operation
-from sso.perm.engine.time_windows import MAX_MOMENT
 from sso.perm.input.field_types import GroupId, UserName, Word
 from sso.perm.input.groups import MAX_CONDITIONS
+from sso.perm.input.time_windows import Moment
 from sso.perm.operations.condition_matches import count_matches
 from sso.perm.operations.condition_test import assumed_facts, facts_json, judge_condition, judge_group
 from sso.perm.stores.groups import group_json, read_group
@@ -46,7 +46,7 @@ class ConditionQuestion(RequestModel):
     domain: Annotated[str, at_most(255)] | None = None
     tags: Words | None = None
     purchases: Words | None = None
-    at: Annotated[int, Field(ge=0, le=MAX_MOMENT)] | None = None  # Unix seconds; None: now
+    at: Moment | None = None  # Unix seconds; None: now
 
 
 class ConditionsQuestion(RequestModel):

@@ -1,6 +1,7 @@
 """A second, deliberately simple reading of time windows: it compares texts of clocks, minute by minute."""
 
 import json
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -37,9 +38,9 @@ def next_change(window: dict[str, Any], moment: int) -> int | None:
 @lru_cache(maxsize=1024)
 def _next_change(text: str, moment: int) -> int | None:
     window = json.loads(text)
-    minutes = (moment // 60 * 60 + 60 * number for number in range(1, MINUTES))
+    minutes: Iterable[int] = (moment // 60 * 60 + 60 * number for number in range(1, MINUTES))
     edges = {edge for name in ("from", "until") if (edge := window.get(name, 0)) > moment}
     if edges:
-        minutes = iter(sorted({*minutes, *edges}))
+        minutes = sorted({*minutes, *edges})
     before = is_open(window, moment)
     return next((later for later in minutes if is_open(window, later) != before), None)

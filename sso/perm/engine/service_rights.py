@@ -91,4 +91,9 @@ class _Holder:
         return 0 if role.condition is None else self._sets.where(role.condition, self._facts.user, bound)
 
     def _may_apply(self, role: CompiledRole) -> int:
-        return self._sets.everywhere if role.name in self._assigned else self._applies(role, self._bound)
+        if role.name in self._assigned:
+            return self._sets.everywhere
+        addresses = self._applies(role, self._bound)
+        if role.windows and role.condition is not None:  # what all users get at the same times is no right of this one
+            addresses &= ~self._sets.where(role.condition, _USER_WITHOUT_ATTRIBUTES.user, self._bound)
+        return addresses

@@ -18,6 +18,20 @@ def window_text(window: TimeWindow) -> str:
     return ", ".join(parts)
 
 
+def period_text(window: TimeWindow, now: int) -> str:
+    """Returns whether the window is open and when that changes."""
+    is_open, change = window.period(now).is_open, window.period(now).until
+    return change_text(window_text(window), is_open=is_open, change=change if change < FOREVER else None)
+
+
+def change_text(text: str, *, is_open: bool, change: int | None) -> str:
+    """``text`` is that of the window, ``change`` the moment at which it ends or next begins."""
+    if is_open:
+        return f"within {text}" + ("" if change is None else f"; ends {moment_text(change)}")
+    then = "it does not begin again" if change is None else f"next begins {moment_text(change)}"
+    return f"outside {text}; {then}"
+
+
 def moment_text(moment: int) -> str:
     return f"{utc_moment(moment):%Y-%m-%d %H:%M:%SZ}"
 

@@ -1,6 +1,9 @@
 """Checks of the member ``time`` of a condition. All its members are optional; unknown ones are errors."""
 
 from collections.abc import Iterable
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
 
 from sso.core.field_errors import FieldError, FieldPath, is_plain_name
 from sso.perm.engine.time_windows import DAY_MINUTES, DAYS, MAX_MOMENT, clock_minute, time_zone
@@ -11,6 +14,9 @@ HOURS_MEMBERS = ("days", "from", "to")
 MAX_WEEKLY = 20
 MAX_ZONE = 64
 _ZONE = "must be a time zone such as Europe/Berlin, or UTC"
+
+
+Moment: TypeAlias = Annotated[int, Field(ge=0, le=MAX_MOMENT)]  # in Unix seconds
 
 
 def check_time_window(value: object, path: FieldPath) -> int:

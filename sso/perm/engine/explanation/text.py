@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sso.perm.engine.time_window_text import moment_text
+from sso.perm.engine.time_window_text import change_text, moment_text
 
 
 class ExplanationLine(NamedTuple):
@@ -78,9 +78,5 @@ def comparison_text(item: dict[str, Any]) -> str:
 
 def _time_text(item: dict[str, Any]) -> str:
     place = item["member"].removesuffix("time").rstrip(".")
-    change = item["found"]
-    if item["holds"]:
-        then = "" if change is None else f"; ends {moment_text(change)}"
-    else:
-        then = "; it does not begin again" if change is None else f"; next begins {moment_text(change)}"
-    return f"{place}{': ' if place else ''}{'within' if item['holds'] else 'outside'} {item['asked']}{then}"
+    text = change_text(item["asked"], is_open=item["holds"], change=item["found"])
+    return f"{place}: {text}" if place else text
