@@ -38,8 +38,8 @@ def statement(sql: str) -> Callable[[Transaction], Awaitable[None]]:
         ),
         (
             Scope.project("red_dawn"),
-            """UPDATE user_groups SET conditions =
-                '[{"title": "w", "condition": {"domain": "example.com", "time": {"until": 4102444800}}}]';""",
+            """WITH removed AS (DELETE FROM group_users) UPDATE user_groups SET conditions =
+                '[{"title": "w", "condition": {"domain": "example.com", "time": {"until": 4102444800}}}]'""",
             "whose role does not end",
         ),
         (Scope.role(1, "admin", removed=True), "DELETE FROM project_members", "a project would have no administrator"),
