@@ -35,10 +35,6 @@ MOVED = _("%(provider)s signs you in as %(account)s from now on.")
 MERGED = _("Your accounts are one now. Please sign in as %(account)s.")
 
 
-class _Answered(Conflict):
-    message = "the question was answered meanwhile"
-
-
 def conflict_pages(flows: ConflictLoginFlows, merges: UserMerges, visitor: Visitor) -> Blueprint:
     routes = Blueprint("link_conflicts", __name__)
 
@@ -115,7 +111,7 @@ def conflict_pages(flows: ConflictLoginFlows, merges: UserMerges, visitor: Visit
 
         async def check(tx: Transaction, _moves: Moves) -> None:
             if not await use_conflict(tx, conflict):
-                raise _Answered
+                raise Conflict("the question was answered meanwhile")
 
         mode = actor_mode(AuditActor(user_id=session.user.user_id, address=str(client_address())))
         try:
