@@ -13,7 +13,7 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
 from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
-from sso.gsid.guest_merges import GuestMerges, GuestPreview, LinkedElsewhere
+from sso.gsid.guest_merges import GuestMerges, GuestPreview, StoreAccountElsewhere
 from sso.gsid.login_link import EMPTY_LINK, LoginLink
 from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, GameSessionData, LinkValues
 from sso.gsid.session_store import NO_VALUES, GameSessionStore, SessionOnPage
@@ -40,7 +40,7 @@ class ConfirmationView:
     application_ids: tuple[int, ...] = ()
     guest: GuestLink | None = None  # who is linked to the account, or becomes it
     linked: str | None = None
-    conflict: LinkedElsewhere | None = None
+    conflict: StoreAccountElsewhere | None = None
 
     def same_network(self, address: Address) -> bool:
         """Whether the browser and the game have the same address (IPv6: the same /64)."""

@@ -22,7 +22,7 @@ class GuestPreview:
 
 
 @dataclass(frozen=True)
-class LinkedElsewhere:
+class StoreAccountElsewhere:
     """A store account that the guest wanted to link in the game, and that belongs to another user."""
 
     provider: str
@@ -30,7 +30,7 @@ class LinkedElsewhere:
 
 
 class GuestMerges(Protocol):
-    async def conflict(self, link: GuestLink) -> LinkedElsewhere | None: ...
+    async def conflict(self, link: GuestLink) -> StoreAccountElsewhere | None: ...
 
     async def preview(self, link: GuestLink, user: User) -> GuestPreview | None:
         """Returns None if the guest cannot be merged into the user."""

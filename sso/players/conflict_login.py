@@ -11,7 +11,7 @@ from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.session_store import Session
 from sso.core.errors import ApiError
 from sso.gsid.login_flow import session_path
-from sso.upstream.link_conflicts import LinkConflict, LinkConflicts
+from sso.upstream.link_conflict_store import LinkConflict, LinkConflicts
 from sso.upstream.recent_login import CONFLICT_PATH, LinkLoginFlow
 from sso.web.cookies import UPSTREAM_COOKIE, read_cookie
 

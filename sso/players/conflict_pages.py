@@ -19,7 +19,7 @@ from sso.players.account_pages import LAST_WAY
 from sso.players.conflict_login import ConflictLoginFlows, OpenConflict, conflict_path
 from sso.players.guest_linking import preview_merge
 from sso.players.merge import Moves, UserMerges, actor_mode
-from sso.upstream.link_conflicts import LinkConflict, masked_login, use_conflict
+from sso.upstream.link_conflict_store import LinkConflict, masked_login, use_conflict
 from sso.upstream.linked_identities import LastWayToSignIn
 from sso.upstream.recent_login import CONFLICT_PATH
 from sso.web.csrf import check_csrf, csrf_token

@@ -7,10 +7,10 @@ from sso.accounts.model import User
 from sso.audit.trail import AuditActor
 from sso.core.errors import ApiError, Conflict
 from sso.db.transaction import Transaction
-from sso.gsid.guest_merges import GuestPreview, LinkedElsewhere
+from sso.gsid.guest_merges import GuestPreview, StoreAccountElsewhere
 from sso.perm.engine.rules import without_section
 from sso.players.merge import Moves, UserMerges, actor_mode
-from sso.upstream.link_conflicts import LinkConflicts
+from sso.upstream.link_conflict_store import LinkConflicts
 
 
 class _SessionEnded(Conflict):
@@ -26,9 +26,9 @@ class GuestLinking:
     merges: UserMerges
     conflicts: LinkConflicts
 
-    async def conflict(self, link: GuestLink) -> LinkedElsewhere | None:
+    async def conflict(self, link: GuestLink) -> StoreAccountElsewhere | None:
         conflict = await self.conflicts.of_guest(link.guest_id)
-        return LinkedElsewhere(conflict.provider, conflict.identity) if conflict else None
+        return StoreAccountElsewhere(conflict.provider, conflict.identity) if conflict else None
 
     async def preview(self, link: GuestLink, user: User) -> GuestPreview | None:
         return await preview_merge(self.merges, link.guest_id, user)

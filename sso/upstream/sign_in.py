@@ -16,7 +16,7 @@ from sso.telemetry.counters import LOGINS
 from sso.upstream.attempt_store import AttemptStore, BegunAttempt
 from sso.upstream.errors import AccountDisabled, AttemptExpired, UnknownProvider, UpstreamError
 from sso.upstream.identity_store import PendingIdentities, PendingIdentity
-from sso.upstream.link_conflicts import LinkConflicts
+from sso.upstream.link_conflict_store import LinkConflicts
 from sso.upstream.linked_identities import IdentityTaken, LinkedIdentities
 from sso.upstream.model import Attempt, IdentityProvider, ProviderAdapter, UpstreamIdentity
 from sso.upstream.provider_store import ProviderStore

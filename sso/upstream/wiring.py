@@ -15,7 +15,7 @@ from sso.upstream.attempt_store import AttemptStore
 from sso.upstream.connection_test import ConnectionTest
 from sso.upstream.http_client import STORE_LIMITS, ProviderClient
 from sso.upstream.identity_store import PendingIdentities
-from sso.upstream.link_conflicts import LinkConflicts
+from sso.upstream.link_conflict_store import LinkConflicts
 from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import ProviderAdapter
 from sso.upstream.oauth2 import OAuth2

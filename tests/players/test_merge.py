@@ -14,6 +14,7 @@ from tests.kit.browser import query
 from tests.kit.guest import Device
 from tests.kit.server import Server
 from tests.kit.session_tokens import new_application
+from tests.perm.endpoints.conftest import FACTOR as STUDIO_FACTOR
 from tests.perm.endpoints.conftest import Studio
 
 ROLES = ("a", "b", "c")
@@ -82,6 +83,7 @@ def test_merge_moves_and_undo_restores(server: Server, root: Administrator, stud
         assert done.json()["moves"] == preview["moves"]
         assert root.data(f"/users/{guest}")["merged_into"] == account
         assert device.sign_in(studio.client)["user_id"] == account
+        assert permissions(root, [guest], games) == permissions(root, [account], games)
         held = {rule for rules in permissions(root, [account], games) for rule in rules}
         assert held >= {rule for rules in before[: len(games)] for rule in rules if rule.endswith(ROLES)}
         undone = unmerge(root, account, guest)
@@ -91,6 +93,38 @@ def test_merge_moves_and_undo_restores(server: Server, root: Administrator, stud
         assert root.data(f"/users/{guest}")["merged_into"] is None
     types = [row["type"] for row in query(server, "SELECT type FROM change_events ORDER BY position")]
     assert {"user_merged", "user_unmerged"} <= set(types)
+
+
+def test_questions_about_a_merged_user_are_about_the_account(
+    server: Server, root: Administrator, studio: Studio
+) -> None:
+    """Also those about an account that was merged itself, and after the account has changed."""
+    (game,) = new_games(server, 1)
+    guest, middle = Device().sign_in(studio.client)["user_id"], Device().sign_in(studio.client)["user_id"]
+    account = studio.user().user_id
+
+    def answers(user_id: str) -> list[Any]:
+        questions = [{"user_id": user_id, "application_id": game, "rule": rule} for rule in ("a", "b")]
+        checked = studio.root.call("check", data={"questions": questions}).data
+        fields: dict[str, Any] = {"application_id": game, "type": "list_short", "data": {"user_id": user_id}}
+        listed = studio.root.call("meta/data", action="get", **fields).data
+        evaluated = studio.client.post(
+            "/access/v1/evaluation",
+            headers={"Authorization": f"Bearer {studio.root.jwt}", "Factor": STUDIO_FACTOR},
+            json={
+                "subject": {"type": "user", "id": user_id},
+                "resource": {"type": "application", "id": str(game)},
+                "action": {"name": "a"},
+            },
+        ).json()["decision"]
+        return [[item["allow"] for item in checked], listed, evaluated]
+
+    assert answers(guest) == [[False, False], [], False]  # and caches them
+    merge(root, guest, middle)
+    merge(root, middle, account)
+    for role, expected in (("a", [[True, False], ["private_data.a"], True]), ("b", [[False, True], ["private_data.b"], False])):
+        give(server, account, game, roles=[role])
+        assert answers(guest) == answers(middle) == answers(account) == expected
 
 
 def test_what_was_changed_since_the_merge_is_reported_and_kept(

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from sso.upstream.link_conflicts import masked_login
+from sso.upstream.link_conflict_store import masked_login
 from tests.kit.browser import Browser, Forms, new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.game import Game
@@ -18,11 +18,9 @@ from tests.kit.oauth import close_all
 from tests.kit.registration import mailed_link, mails_to, new_address
 from tests.kit.server import Server, until
 from tests.upstream.conftest import provider
-from tests.upstream.player import add_provider, follow, go, is_signed_in, link, player, press, sign_in
+from tests.upstream.player import add_provider, follow, go, is_signed_in, link, player, press, sign_in, start_link
 from tests.upstream.stand_ins import CodeProvider, Person
-from tests.upstream.stores import SteamStore, add_store, link_account
-from tests.upstream.test_accounts import start_link
-from tests.upstream.test_tickets import opened
+from tests.upstream.stores import SteamStore, add_store, link_account, opened
 
 __all__ = ["provider"]
 

@@ -84,6 +84,12 @@ def link(browser: Browser, provider_id: str) -> None:
     assert answer.headers["Location"] == "/account?done=identity-linked#identities", answer.text
 
 
+def start_link(browser: Browser, provider_id: str, **fields: str) -> Any:
+    page = browser.http.get("/account").text
+    csrf = re.findall(r'name="csrf" value="([^"]*)"', page)[0]
+    return browser.http.post("/account/identities/link", data={"csrf": csrf, "provider": provider_id, **fields})
+
+
 def press(browser: Browser, path: str, action: str, /, number: int = 0, **fields: str) -> httpx.Response:
     """Opens a page and submits its form with this action (if there are several, the one with this number)."""
     forms = Forms(browser.http.get(path).text).by_action

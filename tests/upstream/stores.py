@@ -206,6 +206,15 @@ class OidcStore(Store):
 AnyStore = SteamStore | GoogleStore | AppleStore | OidcStore
 
 
+@contextmanager
+def opened(store: AnyStore) -> Iterator[AnyStore]:
+    with stand_ins.running(store):
+        try:
+            yield store
+        finally:
+            store.is_released.set()
+
+
 def add_store(server: Server, store: AnyStore, **fields: Any) -> str:
     """Adds a provider for the store, which creates users, and returns its id."""
     provider_id = f"store-{next(_numbers)}"

@@ -21,7 +21,7 @@ from tests.kit.browser import mailed_codes
 from tests.kit.builders import PASSWORD, add_user
 from tests.kit.oauth import Browser
 from tests.kit.server import Server
-from tests.upstream.player import add_provider, follow, go, is_signed_in, link, player, press, sign_in, sign_out
+from tests.upstream.player import add_provider, follow, go, is_signed_in, link, player, press, sign_in, sign_out, start_link
 from tests.upstream.stand_ins import CodeProvider, Person, SteamStandIn
 
 
@@ -168,11 +168,6 @@ def test_account_page_links_and_unlinks(server: Server, provider: CodeProvider) 
 HISTORY = """SELECT e.kind FROM account_events e JOIN users u USING (user_id)
     WHERE u.login = :login AND e.kind LIKE 'identity%' ORDER BY e.id"""
 
-
-def start_link(browser: Browser, provider_id: str, **fields: str) -> Any:
-    page = browser.http.get("/account").text
-    csrf = re.findall(r'name="csrf" value="([^"]*)"', page)[0]
-    return browser.http.post("/account/identities/link", data={"csrf": csrf, "provider": provider_id, **fields})
 
 
 def test_linking_needs_a_recent_login(server: Server, provider: CodeProvider) -> None:

@@ -16,7 +16,7 @@ from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.telemetry.counters import LOGINS
 from sso.upstream.identity_store import find_link
-from sso.upstream.link_conflicts import LinkConflicts
+from sso.upstream.link_conflict_store import LinkConflicts
 from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import IdentityProvider
 from sso.upstream.tickets.model import StoreAccount, Ticket
