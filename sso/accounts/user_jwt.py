@@ -168,7 +168,7 @@ class UserJwts:
             "exp": min(now + self._life_s, source.exp),
             "jti": f"{_base64url(source.digest)}.{record_id()}",
             "auth": source.auth,
-            **factor_claims(factor, second_factor=source.second_factor),
+            **factor_claims(factor or None, second_factor=source.second_factor),
             **issued_after(source.valid_from, now),
         }
         if source.auth_time:

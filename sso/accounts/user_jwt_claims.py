@@ -48,9 +48,9 @@ def has_used_second_factor(claims: dict[str, Any]) -> bool:
     return claims.get("acr") == SECOND_FACTOR_USED
 
 
-def factor_claims(factor: str, *, second_factor: bool) -> dict[str, str]:
-    """Returns the claims about the factor of the device, "" for none, and whether the sign-in used a second factor."""
-    claims = {"fac": factor_digest(factor)} if factor else {}
+def factor_claims(factor: str | None, *, second_factor: bool) -> dict[str, str]:
+    """Returns the claims about the factor of the device, if it has one, and whether a second factor was used."""
+    claims = {} if factor is None else {"fac": factor_digest(factor)}
     return claims | ({"acr": SECOND_FACTOR_USED} if second_factor else {})
 
 
