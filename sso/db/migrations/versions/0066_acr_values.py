@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY
 
-revision = "0065"
-down_revision = "0064"
+revision = "0066"
+down_revision = "0065"
 oldest_program = "0049"
 
 
