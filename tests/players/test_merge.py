@@ -122,7 +122,10 @@ def test_questions_about_a_merged_user_are_about_the_account(
     assert answers(guest) == [[False, False], [], False]  # and caches them
     merge(root, guest, middle)
     merge(root, middle, account)
-    for role, expected in (("a", [[True, False], ["private_data.a"], True]), ("b", [[False, True], ["private_data.b"], False])):
+    for role, expected in (
+        ("a", [[True, False], ["private_data.a"], True]),
+        ("b", [[False, True], ["private_data.b"], False]),
+    ):
         give(server, account, game, roles=[role])
         assert answers(guest) == answers(middle) == answers(account) == expected
 

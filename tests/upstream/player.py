@@ -1,6 +1,7 @@
 """A player's browser, and the records of providers, for tests of sign-in with other providers."""
 
 import itertools
+import re
 from typing import Any
 from urllib.parse import urlsplit
 

@@ -1,6 +1,5 @@
 """Accounts and identities: new accounts, linking and unlinking on the account page, tokens that are kept."""
 
-import re
 from typing import Any
 
 import orjson
@@ -21,7 +20,18 @@ from tests.kit.browser import mailed_codes
 from tests.kit.builders import PASSWORD, add_user
 from tests.kit.oauth import Browser
 from tests.kit.server import Server
-from tests.upstream.player import add_provider, follow, go, is_signed_in, link, player, press, sign_in, sign_out, start_link
+from tests.upstream.player import (
+    add_provider,
+    follow,
+    go,
+    is_signed_in,
+    link,
+    player,
+    press,
+    sign_in,
+    sign_out,
+    start_link,
+)
 from tests.upstream.stand_ins import CodeProvider, Person, SteamStandIn
 
 
@@ -167,7 +177,6 @@ def test_account_page_links_and_unlinks(server: Server, provider: CodeProvider) 
 
 HISTORY = """SELECT e.kind FROM account_events e JOIN users u USING (user_id)
     WHERE u.login = :login AND e.kind LIKE 'identity%' ORDER BY e.id"""
-
 
 
 def test_linking_needs_a_recent_login(server: Server, provider: CodeProvider) -> None:
