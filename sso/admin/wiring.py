@@ -41,6 +41,7 @@ from sso.admin.webhooks import WebhookResource
 from sso.branding.record import fixed_fields
 from sso.bus.bus import Bus
 from sso.change_stream.reader import ChangeReader
+from sso.change_stream.revisions import Revisions
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
@@ -101,6 +102,7 @@ class ManagementApi:
     protected: ProtectedUsers
     exports: ExportAudit  # for the console
     names: RecordNameStore  # for the console
+    revisions: Revisions
     routes: tuple[AdminRoute, ...]
 
     def limit(self, caller: AdminCaller) -> AbstractContextManager[None]:
@@ -125,8 +127,9 @@ def build_management(services: ManagementServices) -> ManagementApi:
     routes = _routes(services, visibility, protected)
     exports = ExportAudit(database)
     names = RecordNameStore(database)
+    revisions = permissions.questions.revisions
     return ManagementApi(
-        callers, database.shares, services.rate, export_rate, visibility, protected, exports, names, routes
+        callers, database.shares, services.rate, export_rate, visibility, protected, exports, names, revisions, routes
     )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.user_jwt import UserJwts
+from sso.change_stream.revisions import Revisions
 from sso.core.encryption import Keyring
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
@@ -39,6 +40,7 @@ from sso.perm.operations.roles import RoleOperations
 from sso.perm.operations.schemas import SchemaOperations
 from sso.perm.operations.user_data import UserDataOperations
 from sso.perm.operations.writes import PermissionWrites
+from sso.perm.question_facts import QuestionFacts
 from sso.perm.read_ahead import ReadAhead
 from sso.perm.request_limit import PermissionRequestLimit
 from sso.perm.stores.access_keys import AccessKeys
@@ -81,6 +83,7 @@ class Permissions:
     writer: PermissionWriter
     callers: CallerAuthenticator
     read_ahead: ReadAhead
+    questions: QuestionFacts
     request_limit: PermissionRequestLimit
     admin_callers: CallerAuthenticator  # for the management API, which never accepts a login from a game
     addresses: SignedAddresses
@@ -104,6 +107,7 @@ def build_permissions(
     base_url: str,
     key_folder: Path,
     node: str,
+    revisions: Revisions,
     *,
     game_admin: bool,
     rate: RateLimiter,
@@ -152,6 +156,7 @@ def build_permissions(
         writer=writer,
         callers=callers(accept_games=game_admin),
         read_ahead=ReadAhead(CallerReads(database, facts), jwts, access_keys),
+        questions=QuestionFacts(facts, revisions),
         request_limit=PermissionRequestLimit(database.shares, rate, authorizer),
         admin_callers=callers(accept_games=False),
         addresses=addresses,

@@ -1,7 +1,9 @@
 """Describes the endpoints of AuthZEN."""
 
+from dataclasses import replace
 from typing import Any
 
+from sso.change_stream.revision_headers import DEMAND, STATEMENT
 from sso.perm.authzen.evaluations import SEMANTICS
 from sso.perm.authzen.routes import EVALUATION, EVALUATIONS, METADATA, SEARCH_ACTION
 from sso.perm.authzen.search import DEFAULT_LIMIT, MAX_LIMIT
@@ -101,9 +103,9 @@ def _post(
         path,
         TAG,
         summary,
-        {200: ok("The answer.", answer, answered)},
+        {200: replace(ok("The answer.", answer, answered), headers=STATEMENT)},
         description,
-        (_REQUEST_ID,),
+        (_REQUEST_ID, DEMAND),
         ApiBody(body, (JSON_BODY,), {"request": example}),
         (401, 403),
         _SECURITY,

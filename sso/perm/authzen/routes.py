@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from quart import Blueprint, Response, g
 
+from sso.change_stream.revision_headers import demanded_revision, revision_headers
 from sso.core.errors import Forbidden
 from sso.core.service_token import claimed_application
 from sso.perm.accepted_credentials import EndpointRule, Subject
@@ -27,7 +28,7 @@ _REQUEST_ID = re.compile(r"[!-~]{1,128}", re.ASCII)
 
 class AuthzenCall(NamedTuple):
     caller: Caller
-    facts: FactsReader | None
+    facts: FactsReader
 
 
 def authzen_metadata(base_url: str) -> dict[str, str]:
@@ -86,14 +87,17 @@ async def _run(
     fields = request.check_fields()
     credentials = _credentials()
     application_id = _RULE.application_of(fields, claimed_application(credentials.service_jwt))
-    lookup = await perm.read_ahead.begin(credentials, _RULE, application_id, fields)
+    demanded, lookup = demanded_revision(), None
+    if await perm.questions.can_read_ahead(demanded):
+        lookup = await perm.read_ahead.begin(credentials, _RULE, application_id, fields)
     caller = await perm.callers.authenticate(credentials, _RULE, fields, lookup)
+    facts = await perm.questions.open(lookup, demanded)
     try:
         with await perm.request_limit.enter("/check", fields, caller):
-            body = await handle(AuthzenCall(caller, lookup.facts if lookup else None))
+            body = await handle(AuthzenCall(caller, facts))
     except Forbidden as error:
         raise (perm.callers.needs_second_factor(error) if caller.second_factor_missing else error) from None
-    return reply(body)
+    return reply(body, headers=revision_headers(facts.revision, demanded))
 
 
 def _credentials() -> PresentedCredentials:
