@@ -12,12 +12,12 @@ import structlog
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
 from sso.db.database import Database
-from sso.db.time_limits import TimeLimits
 from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
 from tests.kit.file_order import DurationRecorder, order_files
 from tests.kit.memory_folder import use_memory_for_temporary_files
+from tests.kit.open_database import open_database
 from tests.kit.prepared_data import prepared_data
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running
 from tests.kit.tls_context import share_default_context
@@ -141,7 +141,7 @@ def dsn(postgres_server: postgres.Postgres) -> Iterator[str]:
 
 @pytest.fixture
 async def database(dsn: str) -> AsyncIterator[Database]:
-    async with Database.open(dsn, 4, limits=TimeLimits.scaled(SLOW_MACHINE_S)) as database:
+    async with open_database(dsn, 4) as database:
         yield database
 
 
@@ -153,7 +153,7 @@ def keyring() -> Keyring:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     # The cheapest password hash: most tests are not about it.
-    return Settings(data_dir=tmp_path, argon2_time=1, argon2_kib=8)
+    return Settings(data_dir=tmp_path, argon2_time=1, argon2_kib=8, database_timeout_s=SLOW_MACHINE_S)
 
 
 @pytest.fixture
