@@ -11,23 +11,17 @@ import trio
 from sso.bus.bus import Bus
 from sso.change_stream.sequencer import TOPIC
 from sso.change_stream.store import LAST_POSITION
-from sso.core.errors import RetryLater
+from sso.core.errors import ServerBusy
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 
 MAX_WAIT_S = 5.0
-RETRY_S = 1
 
 
-class RevisionNotReached(RetryLater):
+class RevisionNotReached(ServerBusy):
     """The revision that the request demands is not in the stream yet."""
 
-    status = 503
-    code = "temporarily_unavailable"
     message = "the revision of At-Least-Revision is not reached yet, try again later"
-
-    def __init__(self) -> None:
-        super().__init__(RETRY_S)
 
 
 class Revisions:

@@ -36,7 +36,7 @@ class Connection:
     def request(self, method: str, path: str, body: dict[str, Any]) -> ApiResponse:
         self._connection.request(method, path, orjson.dumps(body), self.headers)
         response = self._connection.getresponse()
-        self.response_headers = response.headers
+        self.response_headers = dict(response.getheaders())
         return ApiResponse(response.status, orjson.loads(response.read()))
 
     def worker(self, server: Server) -> int:
