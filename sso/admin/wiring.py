@@ -29,6 +29,7 @@ from sso.admin.projects import ProjectResource
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.record_name_store import RecordNameStore
 from sso.admin.request import AdminRoute
+from sso.admin.reverse_questions import ReverseQuestionResource, reverse_question_routes
 from sso.admin.roles import RoleResource
 from sso.admin.schemas import SchemaResource
 from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
@@ -186,4 +187,5 @@ def _permission_routes(
         *GroupResource(database, operations.groups, visibility).routes(),
         *condition_routes(ConditionResource(database, s.users, visibility)),
         *assignment_routes(AssignmentResource(users, operations.user_data, details, visibility)),
+        *reverse_question_routes(ReverseQuestionResource(operations.reverse, visibility)),
     )

@@ -36,6 +36,7 @@ from sso.perm.operations.groups import GroupOperations
 from sso.perm.operations.lookups import AccountLookup, FindUser, ProjectLookup
 from sso.perm.operations.members import MemberOperations
 from sso.perm.operations.projects import ProjectOperations
+from sso.perm.operations.reverse_questions import ReverseQuestions
 from sso.perm.operations.roles import RoleOperations
 from sso.perm.operations.schemas import SchemaOperations
 from sso.perm.operations.user_data import UserDataOperations
@@ -60,6 +61,7 @@ class PermissionOperations:
     groups: GroupOperations
     access_keys: AccessKeyOperations
     checks: CheckOperations
+    reverse: ReverseQuestions
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ def build_permissions(
         groups=GroupOperations(database, writes, authorizer, projects),
         access_keys=AccessKeyOperations(database, writes, authorizer, keyring),
         checks=CheckOperations(authorizer),
+        reverse=ReverseQuestions(database, authorizer, stored_facts),
     )
     login_rules = LoginRules(database, keyring, facts, service_jwts, addresses, appeal_url)
     return Permissions(

@@ -44,6 +44,7 @@ ADMIN = tuple(
     for path in (
         "access-keys", "access-keys/<key_id>", "applications", "applications/<application_id>",
         "applications/<application_id>/assertions", "applications/<application_id>/holders",
+        "applications/<application_id>/who", "users/<user_id>/can",
         "applications/<application_id>/keys", "applications/<application_id>/keys/<kid>",
         "applications/<application_id>/service-jwt", "applications/<application_id>/email-secret",
         "applications/<application_id>/restore", "changes",
