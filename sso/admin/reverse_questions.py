@@ -59,7 +59,7 @@ class ReverseQuestionResource:
             application_id,
             query.rule,
             query.project_id,
-            query.at,
+            at=query.at,
             after=query.after,
             limit=query.limit,
             with_reason=query.reason,

@@ -36,6 +36,7 @@ from sso.perm.operations.groups import GroupOperations
 from sso.perm.operations.lookups import AccountLookup, FindUser, ProjectLookup
 from sso.perm.operations.members import MemberOperations
 from sso.perm.operations.projects import ProjectOperations
+from sso.perm.operations.resource_search import ResourceSearch
 from sso.perm.operations.reverse_questions import ReverseQuestions
 from sso.perm.operations.roles import RoleOperations
 from sso.perm.operations.schemas import SchemaOperations
@@ -187,7 +188,9 @@ def _build_endpoints(
         schemas=SchemaEndpoint(operations.schemas),
         user_data=UserDataEndpoint(database, operations.user_data, authorizer.facts),
         checks=CheckEndpoint(operations.checks),
-        authzen=AuthzenEndpoint(operations.checks, find_user),
+        authzen=AuthzenEndpoint(
+            operations.checks, operations.reverse, ResourceSearch(database, operations.checks), find_user
+        ),
         projects=ProjectEndpoint(operations.projects, authorizer, projects),
         memberships=MembershipEndpoint(operations.members, projects),
         groups=GroupEndpoint(database, operations.groups, projects),

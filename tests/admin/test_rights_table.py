@@ -67,7 +67,7 @@ TABLE: dict[str, Row] = {
     "DELETE /users/<user_id>/links/<link_id>": Row(404),
     "GET /users/<user_id>/permissions": Row(200, f"{PERMISSIONS}?application_id={{application}}"),
     "PATCH /users/<user_id>/permissions": Row(412, PERMISSIONS, {"application_id": "{application}"}),
-    "GET /users/<user_id>/can": Row(404),
+    "GET /users/<user_id>/can": Row(200, "/users/{member}/can?application_id={application}"),
     "GET /users/<user_id>/assignments": Row(404),
     "GET /audit": Row(200),
     "GET /audit/<entry_id>": Row(404),

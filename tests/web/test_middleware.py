@@ -38,6 +38,7 @@ PERMISSIONS = tuple(
 )  # fmt: skip
 AUTHZEN = (
     "/.well-known/authzen-configuration", "/access/v1/evaluation", "/access/v1/evaluations", "/access/v1/search/action",
+    "/access/v1/search/subject", "/access/v1/search/resource",
 )  # fmt: skip
 ADMIN = tuple(
     f"/api/admin/{path}"

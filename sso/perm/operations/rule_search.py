@@ -12,7 +12,7 @@ from sso.perm.engine.explanation.rule_name import ProjectRule, parse_rule_name
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.engine.render import SourceGroups, entry_params, short_prefix
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, is_segment
-from sso.perm.engine.rule_check import find_rule
+from sso.perm.engine.rule_check import covers_param, find_rule
 from sso.perm.engine.rules import LISTED_SECTIONS, latest_end, without_section
 from sso.perm.stores import rule_candidates
 from sso.perm.stores.loaded_facts import LoadedFacts
@@ -39,6 +39,7 @@ class HolderQuestion:
     application_id: int
     rule: str  # in the notation of ``list`` or ``list_short``
     project_id: str | None = None  # or an alias
+    param: str | None = None  # the rule must cover it
     at: int | None = None  # a moment of the past
     at_path: FieldPath = ("at",)
     after: str = ""  # a user id
@@ -72,7 +73,9 @@ class RuleSearch:
     def find(self, user: LoadedFacts, now: int) -> HeldRuleAnswer | None:
         groups = find_rule(user.effective(now), self.name, self.reading.sections)
         explain = self.reading.explain if self.question.with_reason else None
-        return None if groups is None else held_rule(groups, user, self.name, now, explain)
+        if groups is None or not covers_param(groups, self.question.param):
+            return None
+        return held_rule(groups, user, self.name, now, explain)
 
 
 def held_rule(

@@ -28,7 +28,7 @@ class Connection:
         }
         self._connection = http.client.HTTPConnection(urlsplit(server.base_url).netloc, timeout=60)
         self._connection.connect()
-        self.response_headers: Mapping[str, str] = {}  # of the last response
+        self.response_headers: Mapping[str, str] = {}  # of the last response, by their names in lower case
 
     def call(self, path: str, **body: Any) -> ApiResponse:
         return self.request("POST", f"/api/permissions/{path}", body)
@@ -36,7 +36,7 @@ class Connection:
     def request(self, method: str, path: str, body: dict[str, Any]) -> ApiResponse:
         self._connection.request(method, path, orjson.dumps(body), self.headers)
         response = self._connection.getresponse()
-        self.response_headers = dict(response.getheaders())
+        self.response_headers = {name.lower(): value for name, value in response.getheaders()}
         return ApiResponse(response.status, orjson.loads(response.read()))
 
     def worker(self, server: Server) -> int:

@@ -73,7 +73,7 @@ class Checks:
             self._connection.headers[DEMANDED] = demanded
         response = self._connection.call("check", **self._ground.question())
         assert response.status == 200, response.body
-        return response.data[0]["allow"], int(self._connection.response_headers[STATED])
+        return response.data[0]["allow"], int(self._connection.response_headers[STATED.lower()])
 
 
 class RememberedAnswer:
@@ -158,9 +158,15 @@ def asked(ground: Ground, **headers: str) -> dict[str, httpx.Response]:
             ("/access/v1/evaluation", evaluation),
             ("/access/v1/evaluations", {**evaluation, "evaluations": [{}, {}]}),
             ("/access/v1/search/action", evaluation),
+            ("/access/v1/search/resource", evaluation),
         )
     }
     answers["check"] = client.post("/api/permissions/check", json=ground.question(), headers=ground.user | headers)
+    for name, credentials in (("key", ground.access_key), ("service", ground.service)):
+        path = "/access/v1/search/subject"
+        answers[f"{path} {name}"] = client.post(path, json=evaluation, headers=credentials | headers)
+    for path in (f"/applications/{app}/who?rule=patrol", f"/users/{user_id}/can"):
+        answers[path] = client.get(f"/api/admin{path}", headers=ground.root | headers)
     permissions = f"/api/admin/users/{user_id}/permissions?application_id={app}"
     return answers | {"permissions": client.get(permissions, headers=ground.root | headers)}
 
