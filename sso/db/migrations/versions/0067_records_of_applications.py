@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0065"
-down_revision = "0064"
+revision = "0067"
+down_revision = "0066"
 oldest_program = "0049"
 
 
