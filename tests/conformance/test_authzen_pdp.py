@@ -8,7 +8,7 @@ import pytest
 
 from tests.conformance.authzen_plans import AUTHZEN_PLANS, PATHS, REMOVED, Case
 from tests.conformance.plans import Plan
-from tests.conformance.test_result_table import PAGE, table
+from tests.conformance.result_table import PAGE, table
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import Studio
 

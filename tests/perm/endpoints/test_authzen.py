@@ -298,5 +298,7 @@ def test_metadata_names_the_endpoints(shop: Shop) -> None:
         "policy_decision_point": base_url,
         "access_evaluation_endpoint": f"{base_url}/access/v1/evaluation",
         "access_evaluations_endpoint": f"{base_url}/access/v1/evaluations",
+        "search_subject_endpoint": f"{base_url}/access/v1/search/subject",
+        "search_resource_endpoint": f"{base_url}/access/v1/search/resource",
         "search_action_endpoint": f"{base_url}/access/v1/search/action",
     }
