@@ -158,6 +158,8 @@ def _evaluate(
     application_id = search.question.application_id
     application, found = state.compiled[application_id], []
     for row in rows:
+        if row.is_alias:  # the account that the user was merged into is a candidate itself
+            continue
         members = {search.project_id: row.members[search.project_id]} if search.project_id in row.members else {}
         facts = replace(facts_of(state, application_id, row._replace(members=members)), bans=row.bans)
         answer = search.find(LoadedFacts(application, facts, True, "", {}), now)

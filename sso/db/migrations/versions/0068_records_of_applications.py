@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0067"
-down_revision = "0066"
+revision = "0068"
+down_revision = "0067"
 oldest_program = "0049"
 
 
