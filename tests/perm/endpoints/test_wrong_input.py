@@ -102,7 +102,7 @@ class Bodies:
                 "project",
                 save | {
                     "data": {
-                        "id": project, "title": "x", "description": "x", "aliases": ["x"],
+                        "id": project, "title": f"x {project}", "description": "x", "aliases": [f"x_{project}"],
                         "settings": {
                             "allowed_domains": ["a.b", "example.com"],
                             "services": {str(app): {"groups": [action]}},
