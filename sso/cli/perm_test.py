@@ -1,6 +1,5 @@
 """sso perm test"""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from sso.cli.output import print_lines
 from sso.cli.records import with_records
 from sso.cli.types import APPLICATION_ID, unix_time
 from sso.core.field_errors import FieldError
+from sso.db.clock import DatabaseClock
 from sso.state.offline import check_document
 from sso.state.position import find_position, located
 
@@ -44,7 +44,7 @@ def command(ctx: click.Context, file: Path | None, app_id: int | None, at: int |
       sso perm test state.json
     """
     if file is not None:
-        report = _check_file(read_document(file), app_id, int(time.time()) if at is None else at)
+        report = _check_file(read_document(file), app_id, int(DatabaseClock().now()) if at is None else at)
     elif at is not None:
         raise click.UsageError("--at needs FILE")
     else:

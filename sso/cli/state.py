@@ -9,7 +9,12 @@ from sso.state.json_schema import document_schema
 
 @click.group(cls=Subcommands)
 def command() -> None:
-    """Print the JSON schema of documents of desired state, which `sso apply` applies."""
+    """Print the JSON schema of documents of desired state, which `sso apply` applies.
+
+    \b
+    Example:
+      sso state schema > state.schema.json
+    """
 
 
 @command.command("schema")

@@ -35,7 +35,7 @@ _APPLICATION_KEY = "^[1-9][0-9]{0,9}$"
 
 
 def document_schema() -> dict[str, Any]:
-    models = (*_LISTS.values(), RoleFields)
+    models: list[type[BaseModel]] = [*_LISTS.values(), RoleFields]
     _, generated = models_json_schema([(model, "validation") for model in models], ref_template="#/$defs/{model}")
     definitions: dict[str, Any] = _without_titles(generated)["$defs"]
     _complete(definitions)
@@ -55,8 +55,8 @@ def document_schema() -> dict[str, Any]:
 
 def _complete(definitions: dict[str, Any]) -> None:
     """Adds what the models leave to other readers: conditions, assertions, memberships and sections of user data."""
-    for model in (*_LISTS.values(), RoleFields):
-        definitions[model.__name__]["additionalProperties"] = False
+    for name in (*(model.__name__ for model in _LISTS.values()), "RoleFields"):
+        definitions[name]["additionalProperties"] = False
     del definitions["RoleFields"]["properties"]["application_id"]
     definitions["RoleFields"]["properties"]["condition"] = {"anyOf": [_ref("Condition"), {"type": "null"}]}
     definitions["GroupConditionFields"]["properties"]["condition"] = _ref("Condition")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from json.decoder import scanstring
 from typing import NamedTuple
 
 from sso.core.field_errors import FieldError, FieldPath
@@ -64,7 +63,7 @@ def _member(text: str, at: int, name: str) -> tuple[int, int] | None:
     at = _skip(text, at + 1)
     while text[at] == '"':
         start = at
-        key, at = scanstring(text, at + 1)
+        key, at = _DECODER.raw_decode(text, at)
         at = _skip(text, _skip(text, at) + 1)  # the colon
         if key == name:
             return start, at
