@@ -1,15 +1,14 @@
 """GET /proxy/oauth/authorize: decides whether the user must sign in or consent before the client gets a code."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sso.accounts.authentication_context import SEVERAL_FACTORS
-from sso.accounts.model import login_key
+from sso.accounts.authentication_context import ONE_FACTOR, SEVERAL_FACTORS, WITH_PASSKEY, satisfies_acr
+from sso.accounts.model import User, login_key
 from sso.accounts.session_store import Session
 from sso.db.clock import DatabaseClock
-from sso.db.errors import DatabaseError
-from sso.oauth.authorization.request import Parameters, as_form_text, validate
+from sso.oauth.authorization.request import Parameters, validate
+from sso.oauth.authorization.response import Answer, AuthorizationResponses
 from sso.oauth.authorization.store import AuthorizationStore
 from sso.oauth.clients.redirect_uris import NOT_REGISTERED, Redirect, match_redirect_uri
 from sso.oauth.clients.store import ClientStore
@@ -20,25 +19,9 @@ from sso.oauth.errors import (
     InvalidTarget,
     UnregisteredRedirectUri,
 )
-from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization, ResponseMode
+from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
 from sso.oauth.tokens.issuer import TokenIssuer
 from sso.oauth.tokens.resources import ResourceServers
-
-
-@dataclass(frozen=True)
-class RedirectTo:
-    """Redirect the browser to the client."""
-
-    url: str
-
-
-@dataclass(frozen=True)
-class PostForm:
-    """Show a page whose form posts the answer to the client (OAuth 2.0 Form Post Response Mode)."""
-
-    client: Client
-    redirect: Redirect
-    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -57,7 +40,7 @@ class AskConsent:
     consent: bool
 
 
-Outcome = RedirectTo | PostForm | ShowSignIn | AskConsent
+Outcome = Answer | ShowSignIn | AskConsent
 
 
 class Authorize:
@@ -67,10 +50,12 @@ class Authorize:
         authorizations: AuthorizationStore,
         token_issuer: TokenIssuer,
         resource_servers: ResourceServers,
+        responses: AuthorizationResponses,
         clock: DatabaseClock,
         *,
         allow_http: bool,
     ) -> None:
+        self.responses = responses
         self._clients = clients
         self._resource_servers = resource_servers
         self._authorizations = authorizations
@@ -131,7 +116,9 @@ class Authorize:
             return ShowSignIn(await self._authorizations.save(request))
         if no_prompt and not _is_hinted_user(request, session):
             raise AuthorizationError("account_selection_required", "another user than that of login_hint is signed in")
-        if not no_prompt and _can_sign_in_with_more_factors(request, session):
+        if not satisfies_acr(session.auth, request.acr_values):
+            if no_prompt or not _can_satisfy_acr(request, session.user):
+                raise _unmet_requirements(request)
             stepped_up = replace(request, prompts=request.prompts | {"login"})
             return ShowSignIn(await self._authorizations.save(stepped_up))
         if consent or "select_account" in request.prompts:
@@ -152,6 +139,7 @@ class Authorize:
                 await self._authorizations.finish(pending.id)
                 raise AuthorizationError("login_required", "another user signed in")
             return ShowSignIn(pending)
+        await self._require_acr(pending, session)
         consent = await self._must_consent(pending.request, session)
         must_confirm_account = "select_account" in pending.request.prompts and session.created < pending.created
         if consent or must_confirm_account:
@@ -168,8 +156,15 @@ class Authorize:
             raise AuthorizationError("access_denied", "the user denied the request")
         if not accepts(pending, session):
             return ShowSignIn(pending)
+        await self._require_acr(pending, session)
         consented = pending.request.client.consent or "consent" in pending.request.prompts
         return await self._finish(pending.request, session, pending, consented=consented)
+
+    async def _require_acr(self, pending: PendingAuthorization, session: Session) -> None:
+        """Ends the authorization if the user has just signed in, but with less than the client needs."""
+        if not satisfies_acr(session.auth, pending.request.acr_values):
+            await self._authorizations.finish(pending.id)
+            raise _unmet_requirements(pending.request)
 
     async def _must_consent(self, request: AuthorizationRequest, session: Session) -> bool:
         if "consent" in request.prompts or asks_each_time(request):
@@ -187,38 +182,7 @@ class Authorize:
         code = await self._authorizations.issue_code(request, session, pending)
         if code is None:
             return ShowSignIn(pending or await self._authorizations.save(request))
-        return _answer(request.client, request.redirect, request.response_mode, code=code, state=request.state)
-
-
-def error_url(redirect: Redirect, error: AuthorizationError | DatabaseError, state: bytes | None) -> str:
-    """Returns the URL that sends the error to the client."""
-    return redirect.with_parameters(**_error_parameters(error), state=state)
-
-
-def error_answer(
-    client: Client,
-    redirect: Redirect,
-    response_mode: ResponseMode,
-    error: AuthorizationError | DatabaseError,
-    state: bytes | None,
-) -> RedirectTo | PostForm:
-    """Returns the outcome that sends the error to the client."""
-    return _answer(client, redirect, response_mode, **_error_parameters(error), state=state)
-
-
-def _answer(
-    client: Client, redirect: Redirect, response_mode: ResponseMode, **parameters: str | bytes | None
-) -> RedirectTo | PostForm:
-    if response_mode == "query":
-        return RedirectTo(redirect.with_parameters(**parameters))
-    texts = {name: as_form_text(value) if isinstance(value, bytes) else value for name, value in parameters.items()}
-    return PostForm(client, redirect, {name: text for name, text in texts.items() if text is not None})
-
-
-def _error_parameters(error: AuthorizationError | DatabaseError) -> dict[str, str]:
-    if isinstance(error, DatabaseError):
-        error = AuthorizationError("server_error", "the service is temporarily unavailable, try again")
-    return {"error": error.error, "error_description": error.description}
+        return self.responses.with_code(request, code)
 
 
 def asks_each_time(request: AuthorizationRequest) -> bool:
@@ -257,10 +221,18 @@ def _is_hinted_user(request: AuthorizationRequest, session: Session) -> bool:
     return not hint or request.client.profile == "strict" or hint == user.user_id or login_key(hint) == user.login_key
 
 
-def _can_sign_in_with_more_factors(request: AuthorizationRequest, session: Session) -> bool:
-    """Returns whether acr_values asks for several factors, and the user has them but did not use them.
+def _can_satisfy_acr(request: AuthorizationRequest, user: User) -> bool:
+    """Returns whether the user can satisfy ``acr_values`` by signing in again with what the account has."""
+    possible = {ONE_FACTOR}
+    if user.second_factors:
+        possible.add(SEVERAL_FACTORS)
+    if user.passkey_count:
+        possible.add(WITH_PASSKEY)
+    return not possible.isdisjoint(request.acr_values)
 
-    acr_values is a wish (OpenID Connect Core section 3.1.2.1): a user without a second factor continues with one.
-    """
-    wants_more = request.acr_values[:1] == (SEVERAL_FACTORS,) and not session.has_second_factor
-    return wants_more and bool(session.user.second_factors)
+
+def _unmet_requirements(request: AuthorizationRequest) -> AuthorizationError:
+    return AuthorizationError(
+        "unmet_authentication_requirements",  # RFC 9470
+        f"the user has not signed in as acr_values requires: expected one of {', '.join(request.acr_values)}",
+    )
