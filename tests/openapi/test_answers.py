@@ -97,6 +97,7 @@ def call_permissions(api: Api) -> int:
     api("remove_application_key", kid=kid, **at)
     api("issue_service_jwt", **at)
     api("get_email_secret", **at)
+    api("get_data_secret", **at)
     api("replace_application_assertions", {"assertions": ["only moderator may chat.kick"]}, **at)
     api("get_application_assertions", **at)
     api("test_assertions", {})
