@@ -27,7 +27,7 @@ OPERATIONS = (
         "as JSON of at most 5 MB. The link works once, for three days. An invalid body is refused, and the link stays "
         "valid. 404 if the link was used or has expired.",
         (ApiParameter("link", "The last part of `callback_url`.", "path", required=True),),
-        ApiBody(OBJECT, (JSON_BODY,)),
+        ApiBody(OBJECT, (JSON_BODY,), {"data": {"gold": 7, "friends": ["1002"]}}),
         errors=(400, 404, 413),
     ),
     form("/login/keep", PAGES_TAG, "Keep a closed account", "ticket", "otp", "next", errors=(403, 404, 410)),

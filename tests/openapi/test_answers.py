@@ -1,6 +1,7 @@
 """Calls every operation of the management API on a real server, and compares the answers with the document."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sso.core.keys import private_pem, public_pem
 from tests.kit import postgres
 from tests.kit.api_document import ApiDocument, document_of
+from tests.kit.browser import query as run_query
 from tests.kit.builders import PASSWORD
 from tests.kit.guest import Device
 from tests.kit.held import Player, new_game
@@ -146,6 +148,16 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
     api("unblock_user_factors", **at)
     api("reset_user_factors", **at)
     api("export_user", **at)
+    with ThreadPoolExecutor(1) as threads:  # the driver needs a thread without Trio
+        threads.submit(
+            run_query,
+            studio.server,
+            """INSERT INTO data_requests (request_id, kind, user_id, subject_id, application_id, state, deadline)
+            VALUES ('r1', 'remove', $1, $1, $2, 'failed', now())""",
+            user_id,
+            application,
+        ).result()
+    api("retry_data_request", number=api("list_data_requests")[0]["id"])
     entries = api("list_audit_entries")
     api("get_audit_entry", entry_id=entries[0]["id"])
     api("list_changes")

@@ -99,6 +99,7 @@ class PersonalDataJson(TypedDict):
     sign_in: dict[str, Any]
     browsers: list[dict[str, Any]]
     games: dict[str, Any]
+    game_data: dict[str, Any]
     sites: dict[str, Any]
     mailed_links: list[dict[str, Any]]
     permissions: dict[str, Any]

@@ -34,6 +34,7 @@ SERVICE = {
     "email_secret": "The secret with which the application sees e-mail addresses.",
     "data_secret": "The secret that signs requests about personal data to the application.",
     # Requests to games about personal data
+    "game_data": "The applications that the user has used, and what they were asked about the user.",
     "number": "The id of the request.",
     "request_id": "The id of the request that the game sees.",
     "DataRequestJson.kind": "What was asked: data or characters for an export, or to remove the data.",
