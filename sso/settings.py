@@ -313,8 +313,8 @@ class Settings:
     webhook_ca_file: Path | None = setting(
         None,
         values.certificate_file,
-        "PEM file with the certificates of a private CA. If it is set, the certificates of webhooks, and of addresses in "
-        "settings.gdpr of applications, are verified with this CA only, otherwise with the CAs of the system.",
+        "PEM file with the certificates of a private CA. If it is set, the certificates of webhooks, and of addresses "
+        "in settings.gdpr of applications, are verified with this CA only, otherwise with the CAs of the system.",
         example="/etc/ssl/certs/ca-certificates.crt",
     )
 

@@ -54,7 +54,7 @@ def request_export(browser: Browser) -> None:
 
 
 def wait_until_ready(browser: Browser) -> str:
-    assert until(lambda: "Ask your games again" in browser.open_account().text, 60)
+    assert until(lambda: "Ask again" in browser.open_account().text, 60)
     return browser.page.text
 
 
