@@ -35,6 +35,7 @@ TRANSIENT = (
     "email_codes",
     "factor_guesses",
     "game_sessions",
+    "link_conflicts",
     "oauth_codes",
     "oauth_site_sessions",
     "recovery_codes",

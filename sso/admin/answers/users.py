@@ -79,6 +79,9 @@ class MergeMovesJson(TypedDict):
     purchases: list[str]
 
 
+RecentMergeJson = TypedDict("RecentMergeJson", {"from": str, "at": Time})
+
+
 class UnmergedJson(TypedDict):
     changed: list[str]
 

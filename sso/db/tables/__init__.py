@@ -37,6 +37,7 @@ from sso.db.tables.perm import (
     projects,
     role_assignments,
     roles,
+    time_window_progress,
     user_groups,
     user_records,
 )
@@ -55,6 +56,7 @@ from sso.db.tables.service import (
 )
 from sso.db.tables.upstream import (
     identity_providers,
+    link_conflicts,
     linked_identities,
     pending_identities,
     upstream_attempts,
@@ -81,6 +83,7 @@ __all__ = [
     "group_users",
     "identity_providers",
     "known_factors",
+    "link_conflicts",
     "linked_identities",
     "login_challenges",
     "login_funnel",
@@ -109,6 +112,7 @@ __all__ = [
     "sign_ins",
     "signing_keys",
     "throttle",
+    "time_window_progress",
     "untrusted_proxies",
     "upstream_attempts",
     "upstream_nonces",

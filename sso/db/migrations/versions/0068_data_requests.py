@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0065"
-down_revision = "0064"
+revision = "0068"
+down_revision = "0067"
 oldest_program = "0049"
 
 
