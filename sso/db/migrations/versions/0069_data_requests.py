@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0068"
-down_revision = "0067"
+revision = "0069"
+down_revision = "0068"
 oldest_program = "0049"
 
 
