@@ -19,6 +19,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.personal_data.games import wiring
 from sso.personal_data.games.exports import GameExport
+from sso.personal_data.games.sender import LIMITS
 from sso.personal_data.games.used_application_store import used_applications
 from sso.services import Services, build
 from tests.kit.webhook_receiver import WebhookReceiver, webhook_receiver
@@ -90,7 +91,7 @@ async def until_tried(services: Services, user_id: str) -> GameExport:
 async def test_game_that_does_not_answer_is_asked_again(
     settings: Settings, database: Database, keyring: Keyring, game: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wiring, "LIMITS", replace(wiring.LIMITS, timeout_s=0.5))
+    monkeypatch.setattr(wiring, "LIMITS", replace(LIMITS, timeout_s=0.5))
     services = build(settings, database, keyring)
     game.hanging = threading.Event()
     await add_application(services, 50, fetch=game.url)
