@@ -64,7 +64,7 @@ class ChangeReader:
 
         Raises UnknownCursor or ExpiredCursor.
         """
-        position = _parse_cursor(after) if after else 0
+        position = parse_cursor(after) if after else 0
         rows = await read_events(self._database, position, limit, application_id)
         last_position, trimmed_to = rows[0]["last_position"], rows[0]["trimmed_to"]
         if after and position > last_position:
@@ -104,7 +104,7 @@ class ChangeReader:
         self._bus.signal(TOPIC)
 
 
-def _parse_cursor(text: str) -> int:
+def parse_cursor(text: str) -> int:
     """Raises UnknownCursor."""
     if not _CURSOR.fullmatch(text):
         raise UnknownCursor
