@@ -110,7 +110,7 @@ def test_a_guest_is_merged_into_one_of_many_accounts(server: Server, root: Admin
     with server.client() as client:
         guest = device.sign_in(client)["user_id"]
         accounts = [new_account(server) for _ in range(5)]
-        sent = [
+        sent: list[dict[str, Any]] = [
             {
                 "method": "POST",
                 "url": f"/api/admin/users/{guest}/merge",
