@@ -15,6 +15,7 @@ from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, p
 from sso.perm.changes.impact import MAX_EXACT_USERS, Impact, PermissionChange, permission_change
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.size_limits import applications_with_more_groups, check_sizes
+from sso.perm.changes.touched_facts import find_touched
 from sso.perm.changes.unknown_rules import unknown_rule_warnings
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.render import as_list
@@ -87,7 +88,9 @@ class StateComparison:
             more, more_warnings = await check_application(tx, self.facts, application_id, statements, self.now)
             failed = [item for item in failed if item.application_id != application_id] + more
             warnings += more_warnings
-        return replace(Impact.of(changes, self.unevaluated, warnings), failed_assertions=failed)
+        touched = await run_pure(tx, is_large, find_touched, self.scope, self.before, self.after, explicit, changes)
+        impact = Impact.of(changes, self.unevaluated, warnings)
+        return replace(impact, failed_assertions=failed, touched=touched)
 
     def _is_large(self, application_id: int) -> bool:
         states = (self.before, self.after)
