@@ -1,9 +1,8 @@
 import gc
-import importlib
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,14 @@ import structlog
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
 from sso.db.database import Database
-from sso.db.time_limits import TimeLimits
 from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
 from tests.kit.file_order import DurationRecorder, order_files
 from tests.kit.memory_folder import use_memory_for_temporary_files
+from tests.kit.open_database import open_database
 from tests.kit.prepared_data import prepared_data
+from tests.kit.processes import ProcessRunner, add_option
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running
 from tests.kit.tls_context import share_default_context
 
@@ -29,6 +29,7 @@ FOLDERS_WITH_SHARED_SERVER = {"accounts", "browser", "console", "e2e", "web"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    add_option(parser)
     parser.addoption("--store-durations", action="store_true", help="write tests/durations.json")
     parser.addoption("--shuffle", type=int, default=0, metavar="SEED", help="run the tests in a random order")
 
@@ -41,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(stack.close)
         if config.getoption("store_durations"):
             config.pluginmanager.register(DurationRecorder())
+        if config.option.processes:
+            config.pluginmanager.register(ProcessRunner())
     share_default_context()
     # Tracebacks of structlog take seconds if the package rich is installed, which a tool for tests needs.
     default = structlog.get_config()["processors"]
@@ -62,19 +65,9 @@ def pytest_terminal_summary(
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """Collects the tests without garbage collections, which would look at thousands of modules and tests each time.
-
-    Each of several processes compiles another part of the tests first, and then finds what the others compiled.
-    """
+def pytest_collection() -> Iterator[None]:
+    """Collects the tests without garbage collections, which would look at thousands of modules and tests each time."""
     gc.disable()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
-        chosen = [Path(argument.partition("::")[0]).absolute() for argument in session.config.args]
-        files = [file for file in sorted(TESTS.rglob("test_*.py")) if {file, *file.parents} & {*chosen}]
-        for file in files[number :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
-            with suppress(Exception, pytest.skip.Exception):  # reported when the tests of the file are collected
-                importlib.import_module(".".join(file.relative_to(TESTS.parent).with_suffix("").parts))
     try:
         return (yield)
     finally:
@@ -141,7 +134,7 @@ def dsn(postgres_server: postgres.Postgres) -> Iterator[str]:
 
 @pytest.fixture
 async def database(dsn: str) -> AsyncIterator[Database]:
-    async with Database.open(dsn, 4, limits=TimeLimits.scaled(SLOW_MACHINE_S)) as database:
+    async with open_database(dsn, 4) as database:
         yield database
 
 
@@ -153,7 +146,7 @@ def keyring() -> Keyring:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     # The cheapest password hash: most tests are not about it.
-    return Settings(data_dir=tmp_path, argon2_time=1, argon2_kib=8)
+    return Settings(data_dir=tmp_path, argon2_time=1, argon2_kib=8, database_timeout_s=SLOW_MACHINE_S)
 
 
 @pytest.fixture

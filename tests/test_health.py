@@ -3,14 +3,14 @@
 import pytest
 from quart_trio import QuartTrio
 
-from sso.db.database import Database
 from sso.health import Health, health_routes
+from tests.kit.open_database import open_database
 from tests.kit.ports import free_port
 
 
 async def status(path: str, dsn: str, *, shared: bool, draining: bool = False) -> int:
     app = QuartTrio(__name__)
-    async with Database.open(dsn, 2) as database:
+    async with open_database(dsn, 2) as database:
         app.register_blueprint(health_routes(Health(draining=draining), database, shared_database=shared))
         return (await app.test_client().get(path)).status_code
 

@@ -54,5 +54,5 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,
         "require_request_uri_registration": False,
-        "authorization_response_iss_parameter_supported": False,
+        "authorization_response_iss_parameter_supported": True,
     }  # fmt: skip

@@ -14,23 +14,14 @@ from sso.accounts.visitor import Visitor
 from sso.core.field_errors import FieldError
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
-from sso.oauth.authorization.authorize import (
-    AskConsent,
-    Authorize,
-    Outcome,
-    PostForm,
-    RedirectTo,
-    ShowSignIn,
-    asks_each_time,
-    error_answer,
-)
+from sso.oauth.authorization.authorize import AskConsent, Authorize, Outcome, ShowSignIn, asks_each_time
 from sso.oauth.authorization.login_flow import PATH, SiteLoginFlow, form_targets
 from sso.oauth.authorization.pushed_requests import PushedAuthorizationRequests, has_request_uri
-from sso.oauth.authorization.request import Parameters, error_response_mode, ui_locales
+from sso.oauth.authorization.request import Parameters, ui_locales
+from sso.oauth.authorization.response import PostForm, RedirectTo
 from sso.oauth.clients.branding import site_brand
-from sso.oauth.clients.redirect_uris import Redirect
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
-from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
+from sso.oauth.model import AuthorizationRequest, PendingAuthorization
 from sso.web import language
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
@@ -78,7 +69,9 @@ def authorize_pages(
             await check_enrolment(validated, session)
             outcome = await authorize.begin(validated, session)
         except (AuthorizationError, DatabaseError) as error:
-            return await show(_error_of_request(client, redirect, parameters, error), _redirect_302)
+            return await show(
+                authorize.responses.with_error_of_parameters(client, redirect, parameters, error), _redirect_302
+            )
         if isinstance(outcome, ShowSignIn):
             # The form is shown at once; a redirect to the sign-in page would cost another round trip.
             return await login_form.show(SiteLoginFlow(outcome.pending, authorize))
@@ -95,7 +88,9 @@ def authorize_pages(
             await check_enrolment(validated, session)
             outcome = await authorize.begin(validated, session)
         except (AuthorizationError, DatabaseError) as error:
-            return await show(_error_of_request(client, redirect, parameters, error), _redirect_302)
+            return await show(
+                authorize.responses.with_error_of_parameters(client, redirect, parameters, error), _redirect_302
+            )
         if isinstance(outcome, AskConsent):
             return _redirect_302(PATH + outcome.pending.id)
         return await show(outcome, _redirect_302)
@@ -106,7 +101,7 @@ def authorize_pages(
         try:
             outcome = await authorize.resume(pending, await visitor.session())
         except (AuthorizationError, DatabaseError) as error:
-            return await show(_error_of_pending(pending, error), _redirect_302)
+            return await show(authorize.responses.with_error(pending.request, error), _redirect_302)
         return await show(outcome, _redirect_302)
 
     @routes.post(RESUME_PATH)
@@ -120,7 +115,7 @@ def authorize_pages(
         try:
             outcome = await authorize.decide(pending, session, form.get("decision", ""))
         except (AuthorizationError, DatabaseError) as error:
-            return await show(_error_of_pending(pending, error), see_other)
+            return await show(authorize.responses.with_error(pending.request, error), see_other)
         return await show(outcome, see_other)
 
     @routes.record
@@ -195,20 +190,6 @@ def authorize_pages(
         )
 
     return routes
-
-
-def _error_of_request(
-    client: Client, redirect: Redirect, parameters: Parameters, error: AuthorizationError | DatabaseError
-) -> RedirectTo | PostForm:
-    mode = error_response_mode(parameters, client)
-    return error_answer(client, redirect, mode, error, parameters.single_value("state"))
-
-
-def _error_of_pending(
-    pending: PendingAuthorization, error: AuthorizationError | DatabaseError
-) -> RedirectTo | PostForm:
-    request = pending.request
-    return error_answer(request.client, request.redirect, request.response_mode, error, request.state)
 
 
 def _sign_in_path(request_id: str) -> str:

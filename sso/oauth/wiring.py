@@ -17,6 +17,7 @@ from sso.oauth.authorization.authorize import Authorize
 from sso.oauth.authorization.connected_site_store import ConnectedSites
 from sso.oauth.authorization.login_flow import SiteLoginFlows
 from sso.oauth.authorization.pushed_requests import PushedAuthorizationRequests
+from sso.oauth.authorization.response import AuthorizationResponses
 from sso.oauth.authorization.store import AuthorizationStore
 from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.clients.browser_origins import BrowserOrigins
@@ -92,7 +93,13 @@ def build_oauth(
     authorizations = AuthorizationStore(database, settings.oauth_session_s, allow_http=allow_http)
     resource_servers = ResourceServers(database, allow_http=allow_http)
     authorize = Authorize(
-        clients, authorizations, token_issuer, resource_servers, database.clock, allow_http=allow_http
+        clients,
+        authorizations,
+        token_issuer,
+        resource_servers,
+        AuthorizationResponses(settings.base_url),
+        database.clock,
+        allow_http=allow_http,
     )
     dpop_proofs = DpopProofs(database, settings.base_url)
     return OAuth(

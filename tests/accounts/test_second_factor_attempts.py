@@ -20,12 +20,12 @@ from sso.config import Settings
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import digest
 from sso.core.net import parse_address
-from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.services import Services, build
 from tests.kit.browser import AuthenticatorApp, Browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.long_tests import takes_long
+from tests.kit.open_database import open_database
 from tests.kit.server import Server
 
 LOGIN = "/proxy/api/login"
@@ -144,7 +144,7 @@ async def test_attempt_beyond_the_limit_is_not_checked(
     services: Services, settings: Settings, keyring: Keyring, dsn: str, kind: str
 ) -> None:
     """All attempts of both workers start before one is checked. The correct code starts last and is checked first."""
-    async with Database.open(dsn, 4) as other_database:
+    async with open_database(dsn, 4) as other_database:
         workers = [services, build(settings, other_database, keyring)]
         user = await add_user(services, **({"totp_secret": TOTP_SECRET} if kind == "totp" else {"email_2fa": True}))
         right = await _right_code(services, user)

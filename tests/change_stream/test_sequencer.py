@@ -16,6 +16,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.services import Services
+from tests.kit.open_database import open_database
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0")) or 3
 WRITERS = 8
@@ -82,7 +83,7 @@ async def test_events_of_one_transaction_keep_their_order(database: Database) ->
 
 async def test_no_reader_misses_or_repeats_an_event_while_writers_and_sequencers_race(dsn: str) -> None:
     """Several processes, each with its own connections, record and number events; cursors follow them."""
-    async with Database.open(dsn, 6) as first, Database.open(dsn, 6) as second:
+    async with open_database(dsn, 6) as first, open_database(dsn, 6) as second:
         for _ in range(ROUNDS):
             await _race(first, second)
 
@@ -130,7 +131,7 @@ async def _race(first: Database, second: Database) -> None:
 
 
 async def test_waiting_reader_returns_when_another_process_commits(dsn: str) -> None:
-    async with Database.open(dsn, 4) as first, Database.open(dsn, 4) as second, trio.open_nursery() as nursery:
+    async with open_database(dsn, 4) as first, open_database(dsn, 4) as second, trio.open_nursery() as nursery:
         writer_bus, reader_bus = build_bus(first), build_bus(second)
         sequencer, reader = ChangeSequencer(first, writer_bus), ChangeReader(second, reader_bus)
         await nursery.start(writer_bus.run)

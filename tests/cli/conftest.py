@@ -12,6 +12,7 @@ import pytest
 from sso.cli import main
 from sso.core.encryption import MasterKey
 from tests.kit.postgres import Postgres
+from tests.kit.server import DEFAULT_SETTINGS, SINGLE_NODE
 from tests.state.studio import studio
 
 
@@ -43,7 +44,8 @@ def environment(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFact
     dsn = postgres_server.fresh()
     yield {
         "SSO_DATABASE_URL": dsn,
-        "SSO_SINGLE_NODE": "1",
+        **SINGLE_NODE,
+        **DEFAULT_SETTINGS,
         "SSO_DATA_DIR": str(folder),
         "SSO_SECRET_KEY": MasterKey.generate().text(),
         "SSO_ARGON2_TIME": "1",

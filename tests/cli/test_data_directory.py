@@ -14,7 +14,7 @@ import sso.cli
 from sso.core.encryption import MasterKey
 from tests.faults import open_folder
 from tests.kit.commands import COMMANDS
-from tests.kit.server import QUICK, SINGLE_NODE, run_sso
+from tests.kit.server import DEFAULT_SETTINGS, QUICK, SINGLE_NODE, run_sso
 
 CREATE = {("serve",), ("apply",), ("migrate",), ("restore",), ("user", "add")}
 OTHERS = [path for path, command in COMMANDS.items() if not isinstance(command, click.Group) and path not in CREATE]
@@ -32,7 +32,7 @@ def run(*arguments: str, **settings: str) -> Result:
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("SSO_")]:
             patch.delenv(name)
-        for name, value in (QUICK | SINGLE_NODE | settings).items():
+        for name, value in (QUICK | SINGLE_NODE | DEFAULT_SETTINGS | settings).items():
             patch.setenv(name, value)
         patch.setattr(sys, "argv", ["sso", *arguments])
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))

@@ -11,9 +11,8 @@ from sso.db.connection_share import ConnectionShares
 from sso.db.database import Database
 from sso.db.errors import Unavailable
 from sso.db.statement import Statement
-from sso.db.time_limits import TimeLimits
 from sso.db.transaction import Transaction
-from tests.kit.server import SLOW_MACHINE_S
+from tests.kit.open_database import open_database
 
 POOL = 8
 ONE = Statement("SELECT 1")
@@ -54,7 +53,7 @@ def _nested(
     [(of_one_user, 1), (of_many_users, 2), (of_roots, 2), (evaluations_of_one_project, 1), (evaluations_of_roots, 1)],
 )
 async def test_transactions_of_a_share_leave_connections_to_others(dsn: str, uses: Uses, connections: int) -> None:
-    async with Database.open(dsn, POOL, limits=TimeLimits.scaled(SLOW_MACHINE_S)) as database:
+    async with open_database(dsn, POOL) as database:
         busy: list[int] = []
 
         async def occupy(tx: Transaction) -> None:
@@ -101,7 +100,7 @@ async def test_call_that_waits_for_too_long_is_refused_and_others_go_on(
 
 
 async def test_request_without_a_share_takes_any_connection(dsn: str) -> None:
-    async with Database.open(dsn, POOL, limits=TimeLimits.scaled(SLOW_MACHINE_S)) as database:
+    async with open_database(dsn, POOL) as database:
         busy: list[int] = []
         everyone = trio.Event()
 

@@ -9,9 +9,9 @@ import trio
 from trio.to_thread import run_sync as in_thread
 
 from sso.core.database_url import database_hosts
-from sso.db.database import Database
 from sso.db.errors import Unreachable
 from sso.db.standalone import fetch_value
+from tests.kit.open_database import open_database
 from tests.kit.ports import free_port
 from tests.kit.tls_proxy import make_certificate, serve_tls
 
@@ -33,7 +33,7 @@ async def test_connections_verify_the_certificate(dsn: str, tmp_path: Path) -> N
     certificate = make_certificate(tmp_path / "server.pem")
     async with encrypted(dsn, certificate) as url:
         url += f"?sslmode=verify-full&sslrootcert={certificate}"
-        async with Database.open(url, 2) as database:
+        async with open_database(url, 2) as database:
             await database.open_connections()
         assert await in_thread(fetch_value, url, "SELECT 7") == 7
 
@@ -42,7 +42,7 @@ async def test_certificates_that_are_not_trusted_are_refused(dsn: str, tmp_path:
     other = make_certificate(tmp_path / "other.pem")
     async with encrypted(dsn, make_certificate(tmp_path / "server.pem")) as url:
         url += f"?sslmode=verify-full&sslrootcert={other}"
-        async with Database.open(url, 2) as database:
+        async with open_database(url, 2) as database:
             with pytest.raises(Unreachable, match=NOT_TRUSTED):
                 await database.ping()
         with pytest.raises(Unreachable, match=NOT_TRUSTED):

@@ -16,6 +16,7 @@ from sso.db.statement import Statement
 from sso.db.statement_name import function_name
 from sso.db.transaction import Transaction
 from sso.oauth.tokens.statements import ROTATE
+from tests.kit.open_database import open_database
 
 SLOW_MS = 50
 SLEEP = Statement("SELECT CAST(:label AS text), pg_sleep(0.06)")
@@ -28,7 +29,7 @@ _BY_TABLE = {table: Statement(f"SELECT 1 FROM {table}") for table in ("users",)}
 
 @pytest.fixture
 async def monitored(dsn: str) -> AsyncIterator[Database]:
-    async with Database.open(dsn, 2, slow_ms=SLOW_MS) as database:
+    async with open_database(dsn, 2, slow_ms=SLOW_MS) as database:
         yield database
 
 

@@ -33,6 +33,7 @@ from tests.kit.held import (
     rows_of,
 )
 from tests.kit.long_tests import takes_long
+from tests.kit.open_database import open_database
 from tests.kit.prepared_data import join_prepared
 from tests.kit.server import Server, until
 from tests.kit.timing import SLACK
@@ -152,7 +153,7 @@ async def lose_worker_between_claim_and_answer(nodes: Nodes, games: list[Game], 
         result.append(await database.long_transaction(90, lose))
 
     dsn = nodes.healthy.settings["SSO_DATABASE_URL"]
-    async with Database.open(dsn, 1) as database, trio.open_nursery() as nursery:
+    async with open_database(dsn, 1) as database, trio.open_nursery() as nursery:
         nursery.start_soon(run, database)
         while not locked:  # noqa: ASYNC110 - there is no event to wait for
             await trio.sleep(0.01)

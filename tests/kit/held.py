@@ -20,6 +20,7 @@ from wsproto.utilities import LocalProtocolError
 
 from sso.db.database import Database
 from tests.kit.browser import Browser
+from tests.kit.open_database import open_database
 from tests.kit.server import LIMIT_S, Server
 
 GET_GSID, POLL, CLOSE, INFO = (
@@ -421,5 +422,5 @@ class Rows:
 
 @asynccontextmanager
 async def rows_of(server: Server) -> AsyncIterator[Rows]:
-    async with Database.open(server.settings["SSO_DATABASE_URL"], 2) as database:
+    async with open_database(server.settings["SSO_DATABASE_URL"], 2) as database:
         yield Rows(database)

@@ -5,8 +5,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from sso.accounts.authentication_context import by_password
-from sso.oauth.authorization.authorize import RedirectTo
 from sso.oauth.authorization.request import Parameters
+from sso.oauth.authorization.response import RedirectTo
 from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
 from sso.oauth.grant_types.token_request import TokenRequest
 from sso.services import Services

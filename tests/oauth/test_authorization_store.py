@@ -11,8 +11,9 @@ from sso.accounts.authentication_context import by_password
 from sso.accounts.session_store import Session
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.oauth.authorization.authorize import AskConsent, Outcome, RedirectTo, ShowSignIn
+from sso.oauth.authorization.authorize import AskConsent, Outcome, ShowSignIn
 from sso.oauth.authorization.request import Parameters
+from sso.oauth.authorization.response import RedirectTo
 from sso.oauth.model import AuthorizationRequest
 from sso.services import Services
 from tests.kit.builders import add_user

@@ -88,6 +88,11 @@ def test_too_many_parameters_are_refused(site: Site, browser: Browser) -> None:
     assert_error_page(browser.http.get(f"{AUTHORIZE}?{urlencode(site.query())}" + "&x=1" * 200))
 
 
+def test_answer_to_an_oidc_client_names_the_issuer(oidc: Site, browser: Browser) -> None:
+    for answer in (browser.authorize(oidc), browser.authorize(oidc, response_type="token")):
+        assert query_of(answer)["iss"] == oidc.http.get("/.well-known/openid-configuration").json()["issuer"]
+
+
 def test_success_redirect_has_only_code_and_state(site: Site, browser: Browser) -> None:
     response = browser.authorize(site)
     assert response.status_code == 302

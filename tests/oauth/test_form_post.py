@@ -25,8 +25,8 @@ def fields_of(page: httpx.Response) -> dict[str, str]:
 def test_page_may_post_to_the_client_and_is_not_stored(oidc: Site, browser: Browser) -> None:
     state = "ä \"&<>' +%"
     page = browser.authorize(oidc, response_mode="form_post", state=state)
-    assert fields_of(page).keys() == {"code", "state"}
-    assert fields_of(page)["state"] == state
+    assert fields_of(page).keys() == {"code", "state", "iss"}
+    assert (fields_of(page)["state"], fields_of(page)["iss"]) == (state, oidc.server.base_url)
     assert f'action="{oidc.redirect_uri}"' in page.text
     policy = page.headers["Content-Security-Policy"]
     assert "form-action 'self' https://game.example.com" in policy

@@ -124,7 +124,8 @@ def test_consent_page_of_a_pushed_request_can_be_reloaded(server: Server, browse
 def test_prompt_none_is_answered_with_a_redirect(server: Server, oidc: Site) -> None:
     answer = follow(new_browser(server), oidc, pushed(oidc, prompt="none"))
     assert query_of(answer) == {
-        "error": "login_required", "error_description": "the user must sign in", "state": "s-1"
+        "error": "login_required", "error_description": "the user must sign in", "state": "s-1",
+        "iss": server.base_url
     }  # fmt: skip
 
 

@@ -7,13 +7,13 @@ import orjson
 import pytest
 
 from sso.core.field_errors import FieldError
-from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
 from sso.state.export import export
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.open_database import open_database
 from tests.kit.postgres import Postgres
 
 SECRET = "a-secret-of-the-shop"
@@ -107,7 +107,7 @@ async def test_applying_an_export_changes_nothing(filled: Services) -> None:
 
 async def test_confidential_client_cannot_be_imported_without_its_secret(filled: Services, other_dsn: str) -> None:
     document = await export(filled.database)
-    async with Database.open(other_dsn, 2) as elsewhere:
+    async with open_database(other_dsn, 2) as elsewhere:
         with pytest.raises(FieldError, match="client_secret: is required"):
             await Applier(elsewhere, filled.hasher, filled.operations).apply(parse(document))
 
@@ -116,7 +116,7 @@ async def test_export_creates_the_same_state_in_another_database(filled: Service
     document = await export(filled.database)
     for client in document["clients"]:
         client |= {"client_secret": SECRET} if client["client_id"] == "shop" else {}
-    async with Database.open(other_dsn, 2) as elsewhere:
+    async with open_database(other_dsn, 2) as elsewhere:
         await Applier(elsewhere, filled.hasher, filled.operations).apply(parse(document))
         there = await export(elsewhere)
     for section in ("users", "clients"):

@@ -10,11 +10,11 @@ from sso.audit.trail import AuditActor
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.core.keys import GENERATE, private_pem
-from sso.db.database import Database
 from sso.perm.stores.applications import remove_application
 from sso.perm.stores.projects import remove_project, save_project
 from sso.services import Services, build
 from sso.state.export import export
+from tests.kit.open_database import open_database
 from tests.kit.postgres import Postgres
 from tests.state.studio import ANN, BOB, SECRET, TESTERS, apply, studio, traces
 
@@ -57,7 +57,7 @@ async def test_export_creates_the_same_state_in_another_database(
 ) -> None:
     await apply(services, studio())
     document = await export(services.database)
-    async with Database.open(other_dsn, 2) as database:
+    async with open_database(other_dsn, 2) as database:
         await apply(build(settings, database, keyring), document)
         assert await export(database) == document
 

@@ -21,6 +21,7 @@ from sso.webhooks.delivery_store import DeliveryStore
 from sso.webhooks.model import Webhook
 from sso.webhooks.sender import FIRST_PAUSE_S, LAST_PAUSE_S, retry_policy
 from sso.webhooks.webhook_store import add_webhook, get_webhook, list_failed, retry_failed
+from tests.kit.open_database import open_database
 from tests.kit.webhook_receiver import WebhookReceiver
 
 SECRET = "a secret of the webhook that is long"
@@ -133,7 +134,7 @@ async def test_old_events_of_a_receiver_that_is_down_fail_together_and_can_be_se
 async def test_two_workers_deliver_each_event_once_and_in_order(
     dsn: str, settings: Settings, keyring: Keyring, receiver: WebhookReceiver
 ) -> None:
-    async with Database.open(dsn, 4) as first, Database.open(dsn, 4) as second:
+    async with open_database(dsn, 4) as first, open_database(dsn, 4) as second:
         workers = [build(settings, database, keyring) for database in (first, second)]
         await add(workers[0], receiver.url)
         async with sending(workers[0]), sending(workers[1]):

@@ -1,6 +1,5 @@
 """GET /proxy/oauth/authorize: decides whether the user must sign in or consent before the client gets a code."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -8,8 +7,8 @@ from sso.accounts.authentication_context import SEVERAL_FACTORS
 from sso.accounts.model import login_key
 from sso.accounts.session_store import Session
 from sso.db.clock import DatabaseClock
-from sso.db.errors import DatabaseError
-from sso.oauth.authorization.request import Parameters, as_form_text, validate
+from sso.oauth.authorization.request import Parameters, validate
+from sso.oauth.authorization.response import Answer, AuthorizationResponses
 from sso.oauth.authorization.store import AuthorizationStore
 from sso.oauth.clients.redirect_uris import NOT_REGISTERED, Redirect, match_redirect_uri
 from sso.oauth.clients.store import ClientStore
@@ -20,25 +19,9 @@ from sso.oauth.errors import (
     InvalidTarget,
     UnregisteredRedirectUri,
 )
-from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization, ResponseMode
+from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
 from sso.oauth.tokens.issuer import TokenIssuer
 from sso.oauth.tokens.resources import ResourceServers
-
-
-@dataclass(frozen=True)
-class RedirectTo:
-    """Redirect the browser to the client."""
-
-    url: str
-
-
-@dataclass(frozen=True)
-class PostForm:
-    """Show a page whose form posts the answer to the client (OAuth 2.0 Form Post Response Mode)."""
-
-    client: Client
-    redirect: Redirect
-    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -57,7 +40,7 @@ class AskConsent:
     consent: bool
 
 
-Outcome = RedirectTo | PostForm | ShowSignIn | AskConsent
+Outcome = Answer | ShowSignIn | AskConsent
 
 
 class Authorize:
@@ -67,10 +50,12 @@ class Authorize:
         authorizations: AuthorizationStore,
         token_issuer: TokenIssuer,
         resource_servers: ResourceServers,
+        responses: AuthorizationResponses,
         clock: DatabaseClock,
         *,
         allow_http: bool,
     ) -> None:
+        self.responses = responses
         self._clients = clients
         self._resource_servers = resource_servers
         self._authorizations = authorizations
@@ -187,38 +172,7 @@ class Authorize:
         code = await self._authorizations.issue_code(request, session, pending)
         if code is None:
             return ShowSignIn(pending or await self._authorizations.save(request))
-        return _answer(request.client, request.redirect, request.response_mode, code=code, state=request.state)
-
-
-def error_url(redirect: Redirect, error: AuthorizationError | DatabaseError, state: bytes | None) -> str:
-    """Returns the URL that sends the error to the client."""
-    return redirect.with_parameters(**_error_parameters(error), state=state)
-
-
-def error_answer(
-    client: Client,
-    redirect: Redirect,
-    response_mode: ResponseMode,
-    error: AuthorizationError | DatabaseError,
-    state: bytes | None,
-) -> RedirectTo | PostForm:
-    """Returns the outcome that sends the error to the client."""
-    return _answer(client, redirect, response_mode, **_error_parameters(error), state=state)
-
-
-def _answer(
-    client: Client, redirect: Redirect, response_mode: ResponseMode, **parameters: str | bytes | None
-) -> RedirectTo | PostForm:
-    if response_mode == "query":
-        return RedirectTo(redirect.with_parameters(**parameters))
-    texts = {name: as_form_text(value) if isinstance(value, bytes) else value for name, value in parameters.items()}
-    return PostForm(client, redirect, {name: text for name, text in texts.items() if text is not None})
-
-
-def _error_parameters(error: AuthorizationError | DatabaseError) -> dict[str, str]:
-    if isinstance(error, DatabaseError):
-        error = AuthorizationError("server_error", "the service is temporarily unavailable, try again")
-    return {"error": error.error, "error_description": error.description}
+        return self.responses.with_code(request, code)
 
 
 def asks_each_time(request: AuthorizationRequest) -> bool:

@@ -10,7 +10,8 @@ from sso.accounts.session_store import Session
 from sso.core.ids import SECRET_TOKEN
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
-from sso.oauth.authorization.authorize import Authorize, RedirectTo, accepts, error_url
+from sso.oauth.authorization.authorize import Authorize, accepts
+from sso.oauth.authorization.response import RedirectTo
 from sso.oauth.clients.branding import site_brand
 from sso.oauth.clients.redirect_uris import Redirect
 from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri
@@ -77,7 +78,7 @@ class SiteLoginFlow:
         try:
             outcome = await self.authorize.resume(self.pending, session)
         except AuthorizationError as error:
-            return error_url(self.pending.request.redirect, error, self.pending.request.state)
+            outcome = self.authorize.responses.with_error(self.pending.request, error)
         except (AuthorizationFinished, DatabaseError):
             return self.path  # the page there shows the error
         return outcome.url if isinstance(outcome, RedirectTo) else self.path
