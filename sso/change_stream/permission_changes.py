@@ -44,14 +44,17 @@ class PermissionChangeRecorder:
             Change(ChangeType.APPLICATION_CHANGED, application_id=application_id, data={"users": users})
             for application_id, users in sorted(unevaluated.items())
         ]
-        await record_changes(tx, [*map(_permission_change, changes), *summaries, *_facts_changes(touched)])
+        effective = [*map(_permission_change, changes), *summaries]
+        reported = {change.application_id for change in effective}
+        await record_changes(tx, [*effective, *_facts_changes(touched, reported)])
 
 
-def _facts_changes(touched: Mapping[int, Collection[str]]) -> Iterator[Change]:
+def _facts_changes(touched: Mapping[int, Collection[str]], reported: set[int | None]) -> Iterator[Change]:
+    """Any event of an application makes its replicas look at its roles again; ``reported`` have one already."""
     for application_id, user_ids in sorted(touched.items()):
         if len(user_ids) > MAX_LISTED_USERS:
             yield Change(FACTS_CHANGED, application_id=application_id, data={"everyone": True})
-        elif not user_ids:  # only its roles, or its project
+        elif not user_ids and application_id not in reported:  # only its roles, or its project
             yield Change(FACTS_CHANGED, application_id=application_id)
         for user_id in sorted(user_ids) if len(user_ids) <= MAX_LISTED_USERS else ():
             yield Change(FACTS_CHANGED, user_id, application_id)

@@ -26,13 +26,13 @@ PATHS = (CHECK, EVALUATION, EVALUATIONS)
 READY = "/readyz"
 LOOPBACK_NAMES = frozenset(("localhost", "127.0.0.1", "::1"))
 MAX_CONNECTIONS = 1000
-REVISION = re.compile(rb"[0-9]{1,19}", re.ASCII)
+REVISION = re.compile(rb"[1-9][0-9]{15}", re.ASCII)  # a cursor of the change stream
 _REQUEST_ID = re.compile(rb"[!-~]{1,128}", re.ASCII)
 
 log = structlog.get_logger()
 
 
-class WrongHost(ApiError):
+class ForeignHost(ApiError):
     status = 421
     message = "Host: must be a name of this machine, such as localhost"
 
@@ -110,7 +110,7 @@ class Sidecar:
     def _check_request(self, scope: Any) -> None:
         host = (_header(scope, b"host") or b"").decode("latin-1").lower()
         if re.sub(r":[0-9]*$", "", host).strip("[]") not in self._hosts:
-            raise WrongHost
+            raise ForeignHost
         if scope["path"] not in (*PATHS, READY):
             raise NoSuchPath
         allowed = ("GET", "HEAD") if scope["path"] == READY else ("POST",)
@@ -127,14 +127,19 @@ class Sidecar:
     async def _answer(self, scope: Any, raw: bytes, headers: dict[str, str]) -> dict[str, Any]:
         content_type = (_header(scope, b"content-type") or b"").decode("latin-1")
         fields: dict[str, Any] = parse_body(raw, content_type or None, forms=False).fields
-        at_least = _header(scope, b"at-least-revision")
-        if at_least is not None and not REVISION.fullmatch(at_least):
-            raise FieldError(("At-Least-Revision",), "must be a Permission-Revision of an earlier response")
-        revision = None if at_least is None else at_least.decode()
-        answer = await self._replica.answer(scope["path"], fields, revision)
+        answer = await self._replica.answer(scope["path"], fields, _demanded_revision(scope))
         headers["Permission-Revision"] = answer.revision
         headers["Permission-Staleness"] = str(math.ceil(answer.staleness))
         return answer.body
+
+
+def _demanded_revision(scope: Any) -> str | None:
+    values = [value for name, value in scope["headers"] if name == b"at-least-revision"]
+    if not values:
+        return None
+    if len(values) > 1 or not REVISION.fullmatch(values[0]):
+        raise FieldError(("At-Least-Revision",), "must be a Permission-Revision of an earlier response")
+    return str(values[0].decode())
 
 
 def _header(scope: Any, name: bytes) -> bytes | None:

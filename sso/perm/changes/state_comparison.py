@@ -24,13 +24,7 @@ from sso.perm.stores.affected_users import applications_with_conditions, find_ho
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.locks import lock_applications, lock_conditions
 from sso.perm.stores.permission_state import PermissionState
-from sso.perm.stores.user_rows import (
-    UserAccount,
-    UserRow,
-    read_accounts,
-    read_user_rows,
-    user_ids_by_name,
-)
+from sso.perm.stores.user_rows import UserAccount, UserRow, read_accounts, read_user_rows, user_ids_by_name
 
 MAX_EVALUATIONS = 3 * MAX_EXACT_USERS  # of users, at all applications together
 
@@ -88,9 +82,8 @@ class StateComparison:
             more, more_warnings = await check_application(tx, self.facts, application_id, statements, self.now)
             failed = [item for item in failed if item.application_id != application_id] + more
             warnings += more_warnings
-        touched = await run_pure(tx, is_large, find_touched, self.scope, self.before, self.after, explicit, changes)
-        impact = Impact.of(changes, self.unevaluated, warnings)
-        return replace(impact, failed_assertions=failed, touched=touched)
+        touched = find_touched(self.scope, self.before, self.after, explicit, changes)
+        return replace(Impact.of(changes, self.unevaluated, warnings), failed_assertions=failed, touched=touched)
 
     def _is_large(self, application_id: int) -> bool:
         states = (self.before, self.after)
