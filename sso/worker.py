@@ -205,6 +205,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "cleanup", cleanup.run, services.database, *kept_days)
     await background.start(keep_running, "erasure", services.erasure.run)
     await background.start(keep_running, "ends of bans", services.ban_expiry.run)
+    await background.start(keep_running, "time windows", services.permissions.window_changes.run)
     await background.start(keep_running, "guests", services.players.expiry.run)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 

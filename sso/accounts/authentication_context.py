@@ -16,7 +16,7 @@ The words for it:
 =================  ====================================================================================================
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -64,8 +64,12 @@ _AMR: Mapping[str, tuple[str, ...]] = {
     LINK_AND_PASSKEY: ("pop", "user", "mfa"),
 }
 MAILED_CODE = "email"  # the second factor, as in `User.second_factors`
-# The values of `acr`: one factor, several factors.
-ONE_FACTOR, SEVERAL_FACTORS = ACR_VALUES = ("1", "2")
+# The values of `acr`. Each includes those before it: a passkey verifies its user, so it is several factors.
+ONE_FACTOR, SEVERAL_FACTORS, WITH_PASSKEY = ACR_VALUES = (
+    "urn:sso:acr:password",
+    "urn:sso:acr:mfa",
+    "urn:sso:acr:passkey",
+)
 
 
 @dataclass(frozen=True)
@@ -197,11 +201,16 @@ def has_second_factor(auth: str) -> bool:
 
 
 def acr_of(auth: str) -> str:
-    return acr_value(second_factor=has_second_factor(auth))
+    methods = amr_of(auth)
+    if "pop" in methods:
+        return WITH_PASSKEY
+    return SEVERAL_FACTORS if "mfa" in methods else ONE_FACTOR
 
 
-def acr_value(*, second_factor: bool) -> str:
-    return SEVERAL_FACTORS if second_factor else ONE_FACTOR
+def satisfies_acr(auth: str, acr_values: Collection[str]) -> bool:
+    """Returns whether a sign-in satisfies one of the values, if there are any."""
+    reached = ACR_VALUES[: ACR_VALUES.index(acr_of(auth)) + 1]
+    return not acr_values or any(value in reached for value in acr_values)
 
 
 def is_by_link(auth: str) -> bool:

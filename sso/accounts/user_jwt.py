@@ -4,11 +4,10 @@ import base64
 from dataclasses import dataclass
 from typing import Any
 
-from sso.accounts.authentication_context import SEVERAL_FACTORS
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.ports import AccessTokenLookup
 from sso.accounts.token_holder import FindHolder, TokenHolder, check_holder, issued_after
-from sso.accounts.user_jwt_claims import check_end, factor_digest, has_factor, has_used_second_factor, sign_in_of
+from sso.accounts.user_jwt_claims import check_end, factor_claims, has_factor, has_used_second_factor, sign_in_of
 from sso.accounts.user_store import UserStore
 from sso.core.ids import is_user_id, record_id
 from sso.core.jwt import ExpiredToken, InvalidToken, Verifier
@@ -110,15 +109,13 @@ class UserJwts:
             "jti": record_id(),
             "nick": user.nick,
             "auth": auth,
-            "fac": factor_digest(options.factor),
+            **factor_claims(options.factor, second_factor=inherited.second_factor),
             **issued_after(user.valid_from, now),
         }
         if user.is_guest:
             claims["guest"] = True
         if auth_time:
             claims["auth_time"] = auth_time
-        if inherited.second_factor:
-            claims["acr"] = SEVERAL_FACTORS
         if inherited.sign_in_id:
             claims["sid"] = inherited.sign_in_id
         if inherited.ends:
@@ -171,16 +168,13 @@ class UserJwts:
             "exp": min(now + self._life_s, source.exp),
             "jti": f"{_base64url(source.digest)}.{record_id()}",
             "auth": source.auth,
+            **factor_claims(factor or None, second_factor=source.second_factor),
             **issued_after(source.valid_from, now),
         }
         if source.auth_time:
             claims["auth_time"] = source.auth_time
-        if source.second_factor:
-            claims["acr"] = SEVERAL_FACTORS
         if source.nick is not None:
             claims["nick"] = source.nick
-        if factor:
-            claims["fac"] = factor_digest(factor)
         return self._keys.signer().sign(claims)
 
     async def verify(

@@ -5,8 +5,10 @@ import hashlib
 import hmac
 from typing import Any
 
-from sso.accounts.authentication_context import GAME_AUTH, GUEST_AUTH, SEVERAL_FACTORS, TICKET_AUTHS
+from sso.accounts.authentication_context import GAME_AUTH, GUEST_AUTH, TICKET_AUTHS
 from sso.core.jwt import ExpiredToken
+
+SECOND_FACTOR_USED = "2"  # the only value of ``acr``
 
 
 def check_end(claims: dict[str, Any], now: float, expired_for: int) -> None:
@@ -43,7 +45,13 @@ def is_from_ticket(claims: dict[str, Any]) -> bool:
 
 def has_used_second_factor(claims: dict[str, Any]) -> bool:
     """Returns True if a second factor was used for the sign-in that the JWT derives from, and the JWT says so."""
-    return claims.get("acr") == SEVERAL_FACTORS
+    return claims.get("acr") == SECOND_FACTOR_USED
+
+
+def factor_claims(factor: str | None, *, second_factor: bool) -> dict[str, str]:
+    """Returns the claims about the factor of the device, if it has one, and whether a second factor was used."""
+    claims = {} if factor is None else {"fac": factor_digest(factor)}
+    return claims | ({"acr": SECOND_FACTOR_USED} if second_factor else {})
 
 
 def factor_digest(factor: str) -> str:

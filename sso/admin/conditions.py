@@ -20,6 +20,7 @@ from sso.db.transaction import run_pure
 from sso.perm.engine.required_rights import Operation
 from sso.perm.input.field_types import GroupId, UserName, Word
 from sso.perm.input.groups import MAX_CONDITIONS
+from sso.perm.input.time_windows import Moment
 from sso.perm.operations.condition_matches import count_matches
 from sso.perm.operations.condition_test import assumed_facts, facts_json, judge_condition, judge_group
 from sso.perm.stores.groups import group_json, read_group
@@ -45,6 +46,7 @@ class ConditionQuestion(RequestModel):
     domain: Annotated[str, at_most(255)] | None = None
     tags: Words | None = None
     purchases: Words | None = None
+    at: Moment | None = None  # Unix seconds; None: now
 
 
 class ConditionsQuestion(RequestModel):
@@ -76,12 +78,13 @@ class ConditionResource:
         group = await self._group(request, body.group_id) if body.group_id is not None else None
         user = await self._user(request, body.user)
         address = _address(body.address) if body.address else None
+        now = int(self._database.clock.now()) if body.at is None else body.at
         facts = assumed_facts(user, body.domain, body.tags, body.purchases, address)
         if group is not None:
             takes_long = len(group["conditions"]) > FEW_CONDITIONS
-            outcome = await run_pure(self._database, takes_long, judge_group, group, facts)
+            outcome = await run_pure(self._database, takes_long, judge_group, group, facts, now)
         else:
-            judged = judge_condition(body.condition, facts)
+            judged = judge_condition(body.condition, facts, now)
             outcome = {"holds": judged["holds"], "conditions": [judged]}
         return AdminResponse({"data": {**outcome, "user": facts_json(facts)}})
 

@@ -53,7 +53,7 @@ _AUTHORIZATION = {
     "login_hint": "The login that the form shows.",
     "id_token_hint": "An ID token of the expected user.",
     "ui_locales": "Languages of the pages.",
-    "acr_values": "Wanted levels of authentication.",
+    "acr_values": "How the user must sign in, one of acr_values_supported. Several are separated by spaces.",
     "resource": "A resource server (RFC 8707).",
     "dpop_jkt": "The thumbprint of the DPoP key.",
     "request_uri": "A pushed authorization request.",

@@ -22,6 +22,7 @@ from sso.core.net import Address
 from sso.db.clock import DatabaseClock
 from sso.perm.accepted_credentials import EndpointRule, Subject, questions_of
 from sso.perm.credentials.service_jwt import ServiceJwts
+from sso.perm.errors import InsufficientAuthentication
 from sso.perm.stores.access_keys import AccessKey, AccessKeys
 
 T = TypeVar("T")
@@ -219,11 +220,11 @@ class CallerAuthenticator:
             client_id=client_id,
         )
 
-    def needs_second_factor(self, error: Forbidden | None = None) -> Forbidden:
+    def needs_second_factor(self, error: Forbidden | None = None) -> InsufficientAuthentication:
         """Returns the error for a caller whose administrative rights do not count, because a second factor was not
         used."""
         reason = f"{error.message}; " if error is not None and error.message != Forbidden.message else ""
-        return Forbidden(
+        return InsufficientAuthentication(
             f"{reason}administrative rights need a sign-in with a second factor: set one up at "
             f"{self._base_url}/account and sign in again with it"
         )

@@ -10,6 +10,7 @@ it. Writes of the operator are not checked.
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sso.core.errors import Forbidden
 from sso.db.transaction import Transaction
@@ -23,6 +24,7 @@ from sso.perm.engine.project_exclusion import project_exclusion
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rights import Rights
 from sso.perm.engine.secret_rights import ALL, secret_rights
+from sso.perm.engine.time_windows import TimeBound
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.membership import MemberRole
 from sso.perm.stores.compilation import read_application
@@ -63,8 +65,8 @@ class Delegation:
     held_rules: HeldRules
     held_roles: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
     grantable: dict[int, frozenset[str]] = field(default_factory=dict)  # roles by application
-    # The members with a role that the caller does not hold, and whether each of them has access to the project.
-    access_with_unheld_roles: dict[str, bool] = field(default_factory=dict)
+    # The members with a role that the caller does not hold, and when each of them has access to the project.
+    access_with_unheld_roles: dict[str, "AccessTimes"] = field(default_factory=dict)
 
     @classmethod
     async def begin(
@@ -88,7 +90,7 @@ class Delegation:
         """Reads the state that the write may change. The caller's own rights count as they are before the write."""
         user_ids = self._members_with_unheld_roles()
         users = await read_users(self.tx, user_ids)
-        self.access_with_unheld_roles = {user_id: _has_access(self.before, users, user_id) for user_id in user_ids}
+        self.access_with_unheld_roles = {user_id: _access_times(self.before, users, user_id) for user_id in user_ids}
         if not self.rights.is_root:
             # The write itself refuses applications of other projects.
             own = (await read_resources(self.tx, self.project_id)).applications
@@ -156,9 +158,23 @@ class Delegation:
             return
         users = await read_users(self.tx, self.access_with_unheld_roles)
         before = self.access_with_unheld_roles.items()
-        if any(_has_access(after, users, user_id) != had_access for user_id, had_access in before):
+        if any(times.vary or _access_times(after, users, user_id) != times for user_id, times in before):
             raise Forbidden(ACCESS_CHANGED)
 
 
-def _has_access(state: ProjectState, users: dict[str, KnownUser], user_id: str) -> bool:
-    return project_exclusion(state.facts, users[user_id].facts if user_id in users else UserFacts(user_id)) is None
+class AccessTimes(NamedTuple):
+    """Whether a user has access to a project at some time, and all the time."""
+
+    sometimes: bool
+    always: bool
+
+    @property
+    def vary(self) -> bool:
+        """Whether time windows decide. The times of two states may then differ although these values are equal."""
+        return self.sometimes != self.always
+
+
+def _access_times(state: ProjectState, users: dict[str, KnownUser], user_id: str) -> AccessTimes:
+    user = users[user_id].facts if user_id in users else UserFacts(user_id)
+    bounds = (TimeBound.SOMETIMES, TimeBound.ALWAYS)
+    return AccessTimes(*(project_exclusion(state.facts, user, bound) is None for bound in bounds))

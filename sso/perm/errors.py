@@ -1,6 +1,7 @@
 """Errors of permission requests."""
 
-from sso.core.errors import ApiError, RetryLater
+from sso.accounts.authentication_context import SEVERAL_FACTORS
+from sso.core.errors import ApiError, Forbidden, RetryLater
 
 
 class PermissionConflict(ApiError):
@@ -15,3 +16,13 @@ class TooManyAdminRequests(RetryLater):
 
     status = 429
     message = "too many requests, try again later"
+
+
+class InsufficientAuthentication(Forbidden):
+    """The caller's sign-in was without a second factor. The header says what to ask for (RFC 9470)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.headers = {
+            "WWW-Authenticate": f'Bearer error="insufficient_user_authentication", acr_values="{SEVERAL_FACTORS}"'
+        }

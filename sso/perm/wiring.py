@@ -12,7 +12,8 @@ from sso.db.rate_limit import RateLimiter
 from sso.perm.authorization import Authorizer
 from sso.perm.authzen.endpoint import AuthzenEndpoint
 from sso.perm.caller import CallerAuthenticator
-from sso.perm.changes.recorder import ChangeRecorder
+from sso.perm.changes.recorder import ChangeRecorder, NoRecorder
+from sso.perm.changes.window_changes import WindowChanges
 from sso.perm.changes.writer import PermissionWriter
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
@@ -79,6 +80,7 @@ class PermissionEndpoints:
 class Permissions:
     facts: CachedFacts
     writer: PermissionWriter
+    window_changes: WindowChanges
     callers: CallerAuthenticator
     read_ahead: ReadAhead
     request_limit: PermissionRequestLimit
@@ -150,6 +152,7 @@ def build_permissions(
     return Permissions(
         facts=facts,
         writer=writer,
+        window_changes=WindowChanges(database, stored_facts, recorder or NoRecorder()),
         callers=callers(accept_games=game_admin),
         read_ahead=ReadAhead(CallerReads(database, facts), jwts, access_keys),
         request_limit=PermissionRequestLimit(database.shares, rate, authorizer),

@@ -41,6 +41,8 @@ class Api:
     def management(self) -> tuple[int, str]:
         with self.server.client() as client:
             answer = client.get("/api/admin/users", headers=self.headers)
+        is_challenged = 'acr_values="urn:sso:acr:mfa"' in answer.headers.get("WWW-Authenticate", "")
+        assert is_challenged == (answer.status_code == 403)
         return answer.status_code, answer.json().get("error", "")
 
     def permissions(self, path: str, **body: Any) -> tuple[int, str]:

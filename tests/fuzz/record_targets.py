@@ -36,7 +36,7 @@ def condition(data: bytes) -> None:
         value = parse_condition([line for line in data.decode("latin1").split("\n") if line], ("condition",))
         check_condition(value)
     decoded = decode_condition(value)
-    holds(decoded, USER)
+    holds(decoded, USER, 1_700_000_000)
     required_attributes(decoded)
     promise(count_nodes(decoded) >= 1, "a condition has no nodes")
     text = condition_text(value)

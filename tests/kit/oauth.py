@@ -25,6 +25,7 @@ INTROSPECT = "/proxy/oauth/introspect"
 PAR = "/proxy/oauth/par"
 
 ALGORITHMS = ["RS256", "ES256", "EdDSA"]
+ACR_PASSWORD, ACR_MFA, ACR_PASSKEY = "urn:sso:acr:password", "urn:sso:acr:mfa", "urn:sso:acr:passkey"
 
 
 @dataclass

@@ -7,7 +7,7 @@ import pytest
 
 from sso.accounts.authentication_context import acr_of, amr_of, by_mailed_link
 from tests.kit.browser import Browser, fresh_browser, new_user
-from tests.kit.oauth import AUTHORIZE, Site, query_of
+from tests.kit.oauth import ACR_MFA, ACR_PASSKEY, ACR_PASSWORD, AUTHORIZE, Site, query_of
 from tests.kit.passkey import USER_PRESENT, SoftwarePasskey, page_options
 from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
 from tests.kit.server import Server
@@ -37,7 +37,7 @@ def sign_in_claims(site: Site, browser: Browser) -> tuple[str, list[str]]:
 def test_passkey_alone(server: Server, oidc: Site, registered: tuple[Browser, SoftwarePasskey]) -> None:
     with Browser(server) as browser:
         passkey_sign_in(browser, registered[1])
-        assert sign_in_claims(oidc, browser) == ("2", ["pop", "user", "mfa"])
+        assert sign_in_claims(oidc, browser) == (ACR_PASSKEY, ["pop", "user", "mfa"])
 
 
 def test_password_and_passkey(
@@ -47,11 +47,11 @@ def test_password_and_passkey(
         browser.follow(browser.sign_in(login))
         options = page_options(browser.page.text)
         browser.submit("/login/code/passkey", credential=registered[1].get(options, flags=USER_PRESENT))
-        assert sign_in_claims(oidc, browser) == ("2", ["pwd", "pop", "user", "mfa"])
+        assert sign_in_claims(oidc, browser) == (ACR_PASSKEY, ["pwd", "pop", "user", "mfa"])
 
 
 def test_session_in_which_a_passkey_was_registered(oidc: Site, registered: tuple[Browser, SoftwarePasskey]) -> None:
-    assert sign_in_claims(oidc, registered[0]) == ("1", ["pwd"])  # the sign-in was without the passkey
+    assert sign_in_claims(oidc, registered[0]) == (ACR_PASSWORD, ["pwd"])  # the sign-in was without the passkey
 
 
 def test_history_names_the_way_to_sign_in(
@@ -62,7 +62,7 @@ def test_history_names_the_way_to_sign_in(
         assert "with a passkey" in browser.http.get("/account/history").text
 
 
-@pytest.mark.parametrize(("factor", "acr", "amr"), [("email", "1", []), ("totp", "2", ["otp", "mfa"])])
+@pytest.mark.parametrize(("factor", "acr", "amr"), [("email", ACR_PASSWORD, []), ("totp", ACR_MFA, ["otp", "mfa"])])
 def test_mailed_code_after_a_mailed_link_proves_nothing_more(factor: str, acr: str, amr: list[str]) -> None:
     auth = by_mailed_link().with_code(factor).auth
     assert (acr_of(auth), amr_of(auth)) == (acr, amr)

@@ -3,11 +3,13 @@
 import time
 from typing import Any
 
+import httpx
 import pyotp
 import pytest
 
+from tests.kit.browser import AuthenticatorApp, query
 from tests.kit.builders import PASSWORD
-from tests.kit.oauth import Browser, Site, new_browser, new_site, query_of
+from tests.kit.oauth import ACR_MFA, ACR_PASSKEY, ACR_PASSWORD, Browser, Site, new_browser, new_site, query_of
 from tests.kit.server import Server
 
 ALWAYS = {"typ", "aud", "azp", "iss", "exp", "iat", "kid", "sub", "nonce", "auth_time", "acr", "amr", "sid"}
@@ -78,7 +80,7 @@ def test_strict_clients_keep_the_claims_of_the_specification(site: Site, browser
 def test_sign_in_claims_after_a_password(oidc: Site, browser: Browser) -> None:
     data = oidc.tokens(browser)
     claims = oidc.claims(data["id_token"])
-    assert (claims["acr"], claims["amr"]) == ("1", ["pwd"])
+    assert (claims["acr"], claims["amr"]) == (ACR_PASSWORD, ["pwd"])
     refreshed = oidc.claims(oidc.refresh(data["refresh_token"]).json()["id_token"])
     assert {name: refreshed[name] for name in ("acr", "amr", "auth_time")} == {
         name: claims[name] for name in ("acr", "amr", "auth_time")
@@ -91,13 +93,47 @@ def test_sign_in_claims_after_a_second_factor(server: Server, oidc: Site) -> Non
     page = browser.http.get(page.headers["Location"])
     answer = browser.submit(page, {"otp": pyotp.TOTP(TOTP_SECRET).now()}, form=0)
     assert answer.status_code == 303, answer.text
-    claims = oidc.claims(oidc.tokens(browser, acr_values="2 1")["id_token"])
-    assert (claims["acr"], claims["amr"]) == ("2", ["pwd", "otp", "mfa"])
+    claims = oidc.claims(oidc.tokens(browser, acr_values=f"{ACR_PASSKEY} {ACR_MFA}")["id_token"])
+    assert (claims["acr"], claims["amr"]) == (ACR_MFA, ["pwd", "otp", "mfa"])
 
 
-def test_acr_values_are_a_wish_for_a_user_with_one_factor(oidc: Site, browser: Browser) -> None:
-    assert oidc.claims(oidc.tokens(browser, acr_values="2")["id_token"])["acr"] == "1"
-    assert oidc.claims(oidc.tokens(browser, acr_values="gold", prompt="none")["id_token"])["acr"] == "1"
+@pytest.mark.parametrize("prompt", [None, "none"])
+@pytest.mark.parametrize("acr_values", [ACR_MFA, f"{ACR_PASSKEY} {ACR_MFA}", "gold"])
+def test_acr_values_that_the_account_cannot_satisfy_are_an_error(
+    oidc: Site, browser: Browser, acr_values: str, prompt: str | None
+) -> None:
+    answer = query_of(browser.authorize(oidc, acr_values=acr_values, prompt=prompt))
+    assert (answer["error"], answer["state"], "code" in answer) == ("unmet_authentication_requirements", "s-1", False)
+    assert acr_values.replace(" ", ", ") in answer["error_description"]
+
+
+def test_one_of_several_acr_values_is_enough(oidc: Site, browser: Browser) -> None:
+    claims = oidc.claims(oidc.tokens(browser, acr_values=f"gold {ACR_MFA} {ACR_PASSWORD}")["id_token"])
+    assert claims["acr"] == ACR_PASSWORD
+
+
+def test_user_steps_up_with_a_factor_that_the_sign_in_did_not_use(server: Server, oidc: Site) -> None:
+    browser, app = new_browser(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
+
+    def sign_in(page: httpx.Response) -> httpx.Response:
+        answer = browser.submit(page, {"login": browser.login, "password": PASSWORD}, form=0)
+        return browser.submit(browser.http.get(answer.headers["Location"]), {"otp": app.code()}, form=0)
+
+    assert sign_in(browser.http.get("/login")).status_code == 303
+    find_user = "SELECT user_id FROM users WHERE login = $1"
+    query(server, f"UPDATE browser_sessions SET auth = 'login' WHERE user_id = ({find_user})", browser.login)
+    silent = query_of(browser.authorize(oidc, acr_values=ACR_MFA, prompt="none"))
+    assert silent["error"] == "unmet_authentication_requirements"
+    answer = sign_in(browser.authorize(oidc, acr_values=ACR_MFA))
+    claims = oidc.claims(oidc.redeem(query_of(answer)["code"]).json()["id_token"])
+    assert (claims["acr"], claims["amr"]) == (ACR_MFA, ["pwd", "otp", "mfa"])
+
+
+def test_sign_in_with_less_than_acr_values_ends_the_authorization(server: Server, oidc: Site) -> None:
+    browser = new_browser(server)
+    page = browser.authorize(oidc, acr_values=ACR_MFA)
+    answer = browser.submit(page, {"login": browser.login, "password": PASSWORD}, form=0)
+    assert query_of(answer)["error"] == "unmet_authentication_requirements"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.kit.device import (
     type_code,
 )
 from tests.kit.dpop import DpopKey, is_stored
-from tests.kit.oauth import INTROSPECT, TOKEN, USERINFO, Site, error_of, new_site
+from tests.kit.oauth import ACR_PASSWORD, INTROSPECT, TOKEN, USERINFO, Site, error_of, new_site
 from tests.kit.server import Server
 
 # The device authorization endpoint
@@ -121,7 +121,7 @@ def test_confirmed_device_gets_tokens_once(server: Server, tv: Site, ann: str, a
     assert (claims["email"], claims["email_verified"]) == (ann, True)
     assert claims["aud"] == [server.base_url, tv.client_id]
     assert claims["auth_time"] <= before
-    assert (claims["amr"], claims["acr"]) == (["pwd"], "1")
+    assert (claims["amr"], claims["acr"]) == (["pwd"], ACR_PASSWORD)
     assert "nonce" not in claims
     assert tv.userinfo(data["access_token"]).json()["sub"] == claims["sub"]
     assert error_of(device.ask()) == (400, "invalid_grant")

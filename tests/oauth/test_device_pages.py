@@ -11,7 +11,7 @@ import pytest
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.device import Device, new_device_site, start_device, type_code
-from tests.kit.oauth import Site, error_of
+from tests.kit.oauth import ACR_MFA, Site, error_of
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
@@ -130,7 +130,7 @@ def test_user_with_second_factor_signs_in_with_it(server: Server, tv: Site) -> N
         assert shows_session(page, device)
         visitor.follow(visitor.submit(f"/game/{device.gsid}/continue"))
         claims = tv.claims(device.ask().json()["id_token"])
-        assert (claims["amr"], claims["acr"]) == (["pwd", "otp", "mfa"], "2")
+        assert (claims["amr"], claims["acr"]) == (["pwd", "otp", "mfa"], ACR_MFA)
 
 
 def test_disabled_user_cannot_confirm(server: Server, tv: Site) -> None:

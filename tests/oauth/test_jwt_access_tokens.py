@@ -1,5 +1,7 @@
 """Access tokens as JWTs (RFC 9068), for clients that opt in."""
 
+from typing import Any
+
 import jwt as pyjwt
 import pytest
 
@@ -76,14 +78,19 @@ def test_introspection_knows_jwt_access_tokens(server: Server, browser: Browser)
     resource_server = new_site(server, profile="oidc", resource_server=True, application_id=77)
     data = site.tokens(browser)
 
-    def active() -> bool:
+    def introspect() -> dict[str, Any]:
         form = {"token": data["access_token"]}
         answer = resource_server.http.post(INTROSPECT, data=form, headers=resource_server.basic())
-        return bool(answer.json()["active"])
+        claims: dict[str, Any] = answer.json()
+        return claims
 
-    assert active()
+    in_token, answered = site.claims(data["access_token"]), introspect()
+    assert answered["active"]
+    assert {name: answered[name] for name in ("acr", "amr", "auth_time")} == {
+        name: in_token[name] for name in ("acr", "amr", "auth_time")
+    }
     site.revoke(data["refresh_token"])
-    assert not active()
+    assert introspect() == {"active": False}
 
 
 def test_change_of_the_format_acts_on_a_cached_client(server: Server, browser: Browser) -> None:

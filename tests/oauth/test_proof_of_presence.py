@@ -12,7 +12,7 @@ import pytest
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game
-from tests.kit.oauth import AUTHORIZE, Site, query_of
+from tests.kit.oauth import ACR_MFA, ACR_PASSWORD, AUTHORIZE, Site, query_of
 from tests.kit.passkey_sign_in import new_passkey, register
 from tests.kit.registration import mails_to
 from tests.kit.second_factors import displayed_secret
@@ -65,7 +65,7 @@ def test_codes_by_mail_turned_on_and_off_are_no_sign_in(oidc: Site, browser: Bro
         browser.open_account()
         assert not is_fresh(browser, oidc)
         claims = sign_in_claims(browser, oidc)
-        assert (claims["acr"], claims["amr"]) == ("1", ["pwd"])
+        assert (claims["acr"], claims["amr"]) == (ACR_PASSWORD, ["pwd"])
         assert claims["auth_time"] <= claims["iat"] - 3600
 
 
@@ -107,7 +107,7 @@ def test_new_factor_counts_from_the_next_sign_in(server: Server, oidc: Site, bro
         status = register(browser, new_passkey(server)).status_code
     assert status == 303
     claims = sign_in_claims(browser, oidc)
-    assert (claims["acr"], claims["amr"], is_fresh(browser, oidc)) == ("1", ["pwd"], False)
+    assert (claims["acr"], claims["amr"], is_fresh(browser, oidc)) == (ACR_PASSWORD, ["pwd"], False)
 
 
 def test_change_with_password_and_code_is_a_sign_in(server: Server, oidc: Site, login: str) -> None:
@@ -124,7 +124,7 @@ def test_change_with_password_and_code_is_a_sign_in(server: Server, oidc: Site, 
         assert browser.post("/account/email-2fa", fields).status_code == 303
         assert is_fresh(browser, oidc)
         claims = sign_in_claims(browser, oidc)
-        assert (claims["acr"], claims["amr"]) == ("2", ["pwd", "otp", "mfa"])
+        assert (claims["acr"], claims["amr"]) == (ACR_MFA, ["pwd", "otp", "mfa"])
 
 
 def reset_password(server: Server, login: str, **fields: str) -> Browser:
@@ -147,7 +147,7 @@ def test_password_reset_claims_no_factor_that_was_not_checked(
     server.apply({"users": [{"login": login, "email_2fa": True}]})
     with reset_password(server, login, **fields) as browser:
         claims = sign_in_claims(browser, oidc)
-        assert (claims["acr"], claims.get("amr"), claims.get("auth_time")) == ("1", None, None)
+        assert (claims["acr"], claims.get("amr"), claims.get("auth_time")) == (ACR_PASSWORD, None, None)
         assert not is_fresh(browser, oidc)
         browser.open_account()
         assert change_without_proof(browser, "/account/email-2fa") == 422
@@ -157,7 +157,7 @@ def test_password_reset_with_a_code_claims_the_code(server: Server, oidc: Site, 
     server.apply({"users": [{"login": login, "totp_secret": TOTP_SECRET}]})
     with reset_password(server, login, otp=AuthenticatorApp(TOTP_SECRET).code()) as browser:
         claims = sign_in_claims(browser, oidc)
-        assert (claims["acr"], claims["amr"], "auth_time" in claims) == ("2", ["otp", "mfa"], False)
+        assert (claims["acr"], claims["amr"], "auth_time" in claims) == (ACR_MFA, ["otp", "mfa"], False)
         assert not is_fresh(browser, oidc)
 
 

@@ -25,6 +25,20 @@ DOMAINS = ("example.com", "EXAMPLE.com", "other.org", "com", "straße.de", "stra
 TAGS = ("t1", "t2")
 IPS = ("10.0.0.0/8", "10.1.2.3", "0.0.0.0/0", "::/0", "fd00::/8", "::ffff:10.0.0.0/104", "10.1.2.4/31")
 ADDRESSES = ("10.1.2.3", "10.1.2.3", "10.1.2.5", "8.8.8.8", "::ffff:10.1.2.3", "fd00::1", "2001:db8::1", None)
+# NOW is a Tuesday, 22:13:20 in UTC.
+TIMES: tuple[dict[str, Any], ...] = (
+    {},
+    {"zone": "Asia/Tokyo"},
+    {"from": NOW},
+    {"from": NOW + 100},
+    {"until": NOW},
+    {"until": NOW + 100},
+    {"from": NOW - 90_000, "until": NOW + 90_000, "weekly": [{"days": ["tue"]}]},
+    {"weekly": [{"from": "22:00", "to": "02:00"}]},
+    {"weekly": [{"days": ["mon"], "from": "22:14", "to": "22:13"}], "zone": "UTC"},
+    {"weekly": [{"days": ["sat", "sun"], "from": "10:00", "to": "22:00"}], "zone": "Europe/Berlin"},
+    {"weekly": [{"days": ["wed"], "to": "08:00"}, {"days": ["tue", "wed"], "from": "07:00"}], "zone": "Asia/Tokyo"},
+)
 IDS = ("1001", "1001", "1002", "2")
 LOGINS = (
     *("u@example.com", "u@example.com", "u@Example.COM", "a@b@other.org", "x@evilexample.com", "example.com"),
@@ -90,7 +104,7 @@ class ScenarioGenerator:
         return {"secret_data": {"meta": {"public": {"canWrite": {"value": level}}}}}
 
     def condition(self, *, ip: bool, depth: int = 0) -> dict[str, Any]:
-        members = ("domain", "uid", "tag", "purchase", "everyone", "and", "or", *(("ip", "ip") if ip else ()))
+        members = ("domain", "uid", "tag", "purchase", "time", "everyone", "and", "or", *(("ip", "ip") if ip else ()))
         found: dict[str, Any] = {}
         for name in self.some(members, 2):
             if name in ("and", "or"):
@@ -108,6 +122,8 @@ class ScenarioGenerator:
                 return self.some(IDS, 3)
             case "ip":
                 return self.one(IPS)
+            case "time":
+                return self.one(TIMES)
             case "everyone":
                 return self.sometimes(0.7)
         return self.one(TAGS)

@@ -7,6 +7,8 @@ from typing import Any
 
 import idna
 
+from tests.perm import time_reference
+
 LEVELS = {"project": "project", "applications": "app", "services": "srv", "groups": "group"}
 
 
@@ -25,8 +27,11 @@ class ReferenceEvaluator:
     # Conditions and groups
 
     def condition(self, condition: dict[str, Any]) -> bool:
-        members = {name: value for name, value in condition.items() if (name, value) != ("everyone", False)}
+        members = {name: value for name, value in condition.items() if self.is_required(name, value)}
         return bool(members) and all(self.member(name, value) for name, value in members.items())
+
+    def is_required(self, name: str, value: Any) -> bool:
+        return (name, value) != ("everyone", False) and (name != "time" or bool({*value} - {"zone"}))
 
     def member(self, name: str, value: Any) -> bool:
         if name == "domain":
@@ -40,11 +45,33 @@ class ReferenceEvaluator:
             return value in self.user["purchases"]
         if name == "ip":
             return self.user["ip"] is not None and self.inside(value)
+        if name == "time":
+            return time_reference.is_open(value, self.now)
         if name == "and":
             return len(value) > 0 and all(self.condition(part) for part in value)
         if name == "or":
             return any(self.condition(part) for part in value)
         return name == "everyone"
+
+    def condition_end(self, condition: dict[str, Any]) -> int:
+        """When a condition that holds ends by its time windows; 0 if it does not."""
+        ends = [self.condition_end(part) for part in condition.get("and", [])]
+        if {*condition.get("time", {})} - {"zone"}:
+            ends.append(time_reference.next_change(condition["time"], self.now) or 0)
+        if "or" in condition:
+            ends.append(self.longest([self.condition_end(part) for part in condition["or"] if self.condition(part)]))
+        return self.shortest(ends)
+
+    def group_end(self, group_id: str) -> int:
+        """When the membership in a group ends by the time windows of its conditions."""
+        group = next(group for group in self.home["groups"] if group["id"] == group_id)
+        if self.user["user_id"] in group["users"]:
+            return 0
+        met = [item["condition"] for item in group["conditions"] if self.condition(item["condition"])]
+        return self.longest([self.condition_end(condition) for condition in met])
+
+    def shortest(self, ends: list[int]) -> int:
+        return min((end for end in ends if end), default=0)
 
     def a_label(self, domain: str) -> str:
         return ".".join(idna.alabel(label).decode() for label in domain.lower().split("."))
@@ -95,14 +122,16 @@ class ReferenceEvaluator:
         expired = item.get("expired", 0)
         return None if expired and expired <= self.now else int(expired)
 
-    def actions(self, role_name: str, action: str) -> bool:
+    def actions(self, role_name: str, action: str) -> list[str]:
+        """The groups of the user that the project grants the role to, or revokes it from."""
         if self.home is None:
-            return False
+            return []
         services = self.home["settings"].get("services", {})
-        return any(
-            item["role"] == role_name and item["action"] == action and self.in_group(self.home, item["group_id"])
+        return [
+            item["group_id"]
             for item in services.get(str(self.application_id), {}).get("groups", [])
-        )
+            if item["role"] == role_name and item["action"] == action and self.in_group(self.home, item["group_id"])
+        ]
 
     def origins(self, role: dict[str, Any]) -> list[tuple[str, int]]:
         """The origins of a role, whatever its condition, each with its end."""
@@ -118,9 +147,16 @@ class ReferenceEvaluator:
             found.append(("default", 0))
         elif role["condition"] != {} and self.condition(role["condition"]):
             found.append(("condition", 0))
-        if self.actions(role["name"], "grant") and not role["protected"] and self.admits(self.home):
-            found.append(("granted", 0))
-        return found
+        granted = self.actions(role["name"], "grant")
+        if granted and not role["protected"] and self.admits(self.home):
+            found += [("granted", self.group_end(group_id)) for group_id in granted]
+        return [(way, self.until_window(role, end)) for way, end in found]
+
+    def until_window(self, role: dict[str, Any], end: int) -> int:
+        """The end of a role, whose condition may end before that."""
+        if self.is_default(role) or not self.condition(role["condition"]):
+            return end
+        return self.shortest([end, self.condition_end(role["condition"])])
 
     def effective(self) -> dict[str, int]:
         """The effective roles, each with its last end."""
@@ -213,7 +249,7 @@ class ReferenceEvaluator:
                 item_name = item if isinstance(item, str) else item["name"]
                 role, end = self.defined.get(item_name), self.end(item)
                 if role and end is not None and not role["protected"] and not self.has_root_rules(role):
-                    found.append((level, resource, item_name, end))
+                    found.append((level, resource, item_name, self.until_window(role, end)))
         return found
 
     def has_root_rules(self, role: dict[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from sso.db.standalone import run_with_connection
 from tests.kit.browser import AuthenticatorApp, Forms
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, outcome
-from tests.kit.oauth import new_site, query_of
+from tests.kit.oauth import ACR_MFA, ACR_PASSWORD, new_site, query_of
 from tests.kit.server import Server, running, until
 from tests.upstream.player import (
     add_provider,
@@ -60,7 +60,7 @@ def test_site_gets_its_code_after_the_sign_in(server: Server, provider: CodeProv
     assert answer.headers["Location"].startswith(site.redirect_uri)
     oidc = new_site(server, profile="oidc")
     claims = oidc.claims(oidc.tokens(browser)["id_token"])
-    assert (claims["acr"], claims["amr"]) == ("1", ["fed"])
+    assert (claims["acr"], claims["amr"]) == (ACR_PASSWORD, ["fed"])
     assert site.redeem(query_of(answer)["code"]).status_code == 200
 
 
@@ -113,7 +113,7 @@ def test_second_factor_of_the_account_is_asked(server: Server, provider: CodePro
     assert is_signed_in(browser)
     oidc = new_site(server, profile="oidc")
     claims = oidc.claims(oidc.tokens(browser)["id_token"])
-    assert (claims["acr"], claims["amr"]) == ("2", ["fed", "otp", "mfa"])
+    assert (claims["acr"], claims["amr"]) == (ACR_MFA, ["fed", "otp", "mfa"])
 
 
 def test_trusted_second_factor_replaces_that_of_the_account(server: Server, provider: CodeProvider) -> None:

@@ -37,6 +37,7 @@ from sso.db.tables.perm import (
     projects,
     role_assignments,
     roles,
+    time_window_progress,
     user_groups,
     user_records,
 )
@@ -107,6 +108,7 @@ __all__ = [
     "sign_ins",
     "signing_keys",
     "throttle",
+    "time_window_progress",
     "untrusted_proxies",
     "upstream_attempts",
     "upstream_nonces",

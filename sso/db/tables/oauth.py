@@ -123,6 +123,7 @@ oauth_requests = Table(
     text_column("response_mode", "query"),
     Column("dpop_jkt", Text),
     text_array_column("resources"),
+    text_array_column("acr_values"),
     timestamp_column("login_after", nullable=True),  # an earlier sign-in is not accepted
     created_column(),
     timestamp_column("expires"),

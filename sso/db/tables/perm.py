@@ -91,6 +91,7 @@ roles = Table(
     bigint_column("user_limit"),
     text_column("params"),
     PrimaryKeyConstraint("application_id", "name", name="pk_roles"),
+    Index("ix_roles_time", "application_id", postgresql_where=text("condition @? '$.**.time'::jsonpath")),
 )
 
 # The user need not exist: data can be saved for a user that never logged in.
@@ -174,6 +175,7 @@ user_groups = Table(
     _json_array("conditions"),
     created_column(),
     Index("ix_user_groups_project_id", "project_id"),
+    Index("ix_user_groups_time", "project_id", postgresql_where=text("conditions @? '$.**.time'::jsonpath")),
     Index("ix_user_groups_title_c", text("lower(title)")),  # the migration gives it the collation "C"
     Index("ix_user_groups_search", text("search_trigrams(lower(title), id)"), postgresql_using="gin"),
 )
@@ -258,4 +260,12 @@ audit = Table(
         postgresql_where=text("operation = 'permissions.save'"),
     ),
     Index("ix_audit_at", "at"),
+)
+
+# Up to which moment the begins and ends of time windows are events. Application 0 stands for all of them.
+time_window_progress = Table(
+    "time_window_progress",
+    metadata,
+    Column("application_id", Integer, primary_key=True, autoincrement=False),
+    Column("moment", BigInteger, nullable=False),  # Unix seconds
 )

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sso.accounts.authentication_context import SEVERAL_FACTORS
-from sso.accounts.model import login_key
+from sso.accounts.authentication_context import ONE_FACTOR, SEVERAL_FACTORS, WITH_PASSKEY, satisfies_acr
+from sso.accounts.model import User, login_key
 from sso.accounts.session_store import Session
 from sso.db.clock import DatabaseClock
 from sso.oauth.authorization.request import Parameters, validate
@@ -116,7 +116,9 @@ class Authorize:
             return ShowSignIn(await self._authorizations.save(request))
         if no_prompt and not _is_hinted_user(request, session):
             raise AuthorizationError("account_selection_required", "another user than that of login_hint is signed in")
-        if not no_prompt and _can_sign_in_with_more_factors(request, session):
+        if not satisfies_acr(session.auth, request.acr_values):
+            if no_prompt or not _can_satisfy_acr(request, session.user):
+                raise _unmet_requirements(request)
             stepped_up = replace(request, prompts=request.prompts | {"login"})
             return ShowSignIn(await self._authorizations.save(stepped_up))
         if consent or "select_account" in request.prompts:
@@ -137,6 +139,7 @@ class Authorize:
                 await self._authorizations.finish(pending.id)
                 raise AuthorizationError("login_required", "another user signed in")
             return ShowSignIn(pending)
+        await self._require_acr(pending, session)
         consent = await self._must_consent(pending.request, session)
         must_confirm_account = "select_account" in pending.request.prompts and session.created < pending.created
         if consent or must_confirm_account:
@@ -153,8 +156,15 @@ class Authorize:
             raise AuthorizationError("access_denied", "the user denied the request")
         if not accepts(pending, session):
             return ShowSignIn(pending)
+        await self._require_acr(pending, session)
         consented = pending.request.client.consent or "consent" in pending.request.prompts
         return await self._finish(pending.request, session, pending, consented=consented)
+
+    async def _require_acr(self, pending: PendingAuthorization, session: Session) -> None:
+        """Ends the authorization if the user has just signed in, but with less than the client needs."""
+        if not satisfies_acr(session.auth, pending.request.acr_values):
+            await self._authorizations.finish(pending.id)
+            raise _unmet_requirements(pending.request)
 
     async def _must_consent(self, request: AuthorizationRequest, session: Session) -> bool:
         if "consent" in request.prompts or asks_each_time(request):
@@ -211,10 +221,18 @@ def _is_hinted_user(request: AuthorizationRequest, session: Session) -> bool:
     return not hint or request.client.profile == "strict" or hint == user.user_id or login_key(hint) == user.login_key
 
 
-def _can_sign_in_with_more_factors(request: AuthorizationRequest, session: Session) -> bool:
-    """Returns whether acr_values asks for several factors, and the user has them but did not use them.
+def _can_satisfy_acr(request: AuthorizationRequest, user: User) -> bool:
+    """Returns whether the user can satisfy ``acr_values`` by signing in again with what the account has."""
+    possible = {ONE_FACTOR}
+    if user.second_factors:
+        possible.add(SEVERAL_FACTORS)
+    if user.passkey_count:
+        possible.add(WITH_PASSKEY)
+    return not possible.isdisjoint(request.acr_values)
 
-    acr_values is a wish (OpenID Connect Core section 3.1.2.1): a user without a second factor continues with one.
-    """
-    wants_more = request.acr_values[:1] == (SEVERAL_FACTORS,) and not session.has_second_factor
-    return wants_more and bool(session.user.second_factors)
+
+def _unmet_requirements(request: AuthorizationRequest) -> AuthorizationError:
+    return AuthorizationError(
+        "unmet_authentication_requirements",  # RFC 9470
+        f"the user has not signed in as acr_values requires: expected one of {', '.join(request.acr_values)}",
+    )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
+from sso.accounts.authentication_context import ACR_VALUES
 from sso.core.jwt import MAX_TOKEN
 from sso.core.language import parse_ui_locales
 from sso.oauth.clients.redirect_uris import Redirect
@@ -127,7 +128,7 @@ def validate(
         response_mode=mode,
         dpop_jkt=_dpop_jkt(parameters),
         resources=_resources(parameters),
-        acr_values=tuple(parameters.ascii_text("acr_values").split(" ")[:MAX_PARAMETERS]),
+        acr_values=_acr_values(parameters, client),
     )
 
 
@@ -204,6 +205,14 @@ def _challenge(parameters: Parameters, client: Client) -> str | None:
     if challenge is None or not CHALLENGE.fullmatch(challenge):
         raise AuthorizationError("invalid_request", "code_challenge: expected 43 characters of base64url")
     return challenge
+
+
+def _acr_values(parameters: Parameters, client: Client) -> tuple[str, ...]:
+    """Returns the known values, or all if none is known. A strict client has no ``acr``, so it cannot ask for one."""
+    if client.profile == "strict":
+        return ()
+    values = tuple(parameters.ascii_text("acr_values").split())[:MAX_PARAMETERS]
+    return tuple(value for value in values if value in ACR_VALUES) or values
 
 
 def _dpop_jkt(parameters: Parameters) -> str | None:

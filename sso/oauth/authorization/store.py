@@ -27,11 +27,11 @@ _SAVE = BatchStatement(
     ), saved AS (
         -- The pending authorizations of clients that still exist.
         INSERT INTO oauth_requests (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
-            login_hint, sub, ui_locales, response_mode, dpop_jkt, resources, login_after, expires)
+            login_hint, sub, ui_locales, response_mode, dpop_jkt, resources, acr_values, login_after, expires)
         SELECT digest, client_id, redirect_uri, string_to_array(scopes, ' '), state, nonce, challenge,
             string_to_array(prompts, ' '), login_hint, sub, ui_locales, response_mode, dpop_jkt,
-            string_to_array(resources, ' '), now() - make_interval(secs => max_age),
-            now() + make_interval(secs => lifetime_s)
+            string_to_array(resources, ' '), string_to_array(acr_values, ' '),
+            now() - make_interval(secs => max_age), now() + make_interval(secs => lifetime_s)
         FROM item JOIN locked_clients USING (client_id) RETURNING digest, created, expires, login_after
     )
     SELECT item.n, saved.created, saved.expires, saved.login_after FROM saved JOIN item USING (digest)""",
@@ -50,13 +50,15 @@ _SAVE = BatchStatement(
         "response_mode": "text",
         "dpop_jkt": "text",
         "resources": "text",
+        "acr_values": "text",
         "max_age": "float",
         "lifetime_s": "float",
     },
 )
 _FIND = BatchStatement(
     """SELECT item.n, c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
-        r.ui_locales, r.response_mode, r.dpop_jkt, r.resources, r.login_after, r.created AS request_created, r.expires
+        r.ui_locales, r.response_mode, r.dpop_jkt, r.resources, r.acr_values, r.login_after,
+        r.created AS request_created, r.expires
     FROM {items}
     JOIN oauth_requests r ON r.digest = item.digest JOIN oauth_clients c USING (client_id)
     WHERE r.expires > now() AND NOT c.disabled""",
@@ -168,6 +170,7 @@ class AuthorizationStore:
             response_mode=request.response_mode,
             dpop_jkt=request.dpop_jkt,
             resources=" ".join(request.resources),
+            acr_values=" ".join(request.acr_values),
             max_age=0.0 if "login" in request.prompts else _seconds(request.max_age),
             lifetime_s=float(self._lifetime_s),
         )
@@ -200,6 +203,7 @@ class AuthorizationStore:
             scopes=tuple(row["scopes"]),
             prompts=frozenset(row["prompts"]),
             resources=tuple(row["resources"]),
+            acr_values=tuple(row["acr_values"]),
             **values,
         )
 

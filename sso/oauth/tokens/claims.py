@@ -63,7 +63,7 @@ def _profile_claims(user: ClaimSource) -> dict[str, Any]:
 
 
 def sign_in_claims(auth: str, auth_time: int) -> dict[str, Any]:
-    """Returns the claims about a sign-in. ``acr`` is always there, and "1" if nothing more is known.
+    """Returns the claims about a sign-in. ``acr`` is always there, and one factor if nothing more is known.
 
     ``amr`` and ``auth_time`` are left out if nothing proves them; the argument ``auth_time`` is then 0.
     """

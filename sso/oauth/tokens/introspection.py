@@ -7,6 +7,7 @@ from sso.oauth.clients.authentication import ClientCredentials, authenticate_cli
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest, NoResourceServer
 from sso.oauth.model import Client
+from sso.oauth.tokens.claims import sign_in_claims
 from sso.oauth.tokens.resources import has_identifier
 from sso.oauth.tokens.store import TokenStore
 
@@ -57,6 +58,8 @@ class Introspection:
             claims["scope"] = " ".join(row["scopes"])
         if row["resources"]:
             claims["aud"] = [self._issuer, *row["resources"]]
+        if row["auth"] is not None:  # of a user, not of a service
+            claims |= sign_in_claims(row["auth"], row["auth_time"])
         if row["dpop_jkt"]:
             claims["cnf"] = {"jkt": row["dpop_jkt"]}
         return claims

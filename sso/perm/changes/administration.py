@@ -8,6 +8,8 @@ from sso.perm.engine.facts import Membership
 from sso.perm.engine.held_roles import assignable_through_project
 from sso.perm.engine.held_rules import HeldRules
 from sso.perm.engine.project_access import PROJECT_LEVEL, compute_project_access
+from sso.perm.engine.project_exclusion import project_exclusion
+from sso.perm.engine.time_windows import TimeBound
 from sso.perm.input.membership import MemberRole
 from sso.perm.stores.administrators import Administration
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
@@ -48,10 +50,10 @@ def _administration(
 ) -> Administration:
     membership = Membership(project=tuple(member.assignment for member in roles))
     facts = replace(state.facts, membership=membership)
-    held_rules = HeldRules(
-        central, compute_project_access(central, facts, user.facts, central.condition_index.find(user.facts), now)
-    )
-    if _is_administrator(central, held_rules, permanently=True):
+    met_conditions = central.condition_index.find(user.facts, now)
+    held_rules = HeldRules(central, compute_project_access(central, facts, user.facts, met_conditions, now))
+    has_access = project_exclusion(facts, user.facts, TimeBound.ALWAYS) is None
+    if has_access and _is_administrator(central, held_rules, permanently=True):
         return Administration.PERMANENT
     return Administration.TEMPORARY if _is_administrator(central, held_rules) else Administration.NONE
 

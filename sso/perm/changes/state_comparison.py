@@ -16,7 +16,7 @@ from sso.perm.changes.impact import MAX_EXACT_USERS, Impact, PermissionChange, p
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.size_limits import applications_with_more_groups, check_sizes
 from sso.perm.changes.touched_facts import find_touched
-from sso.perm.changes.unknown_rules import unknown_rule_warnings
+from sso.perm.changes.write_warnings import write_warnings
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.render import as_list
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
@@ -76,7 +76,7 @@ class StateComparison:
                 changes += await self._compare(tx, candidates, accounts, check)
         failed = [*await check.failures(tx), *check.new_newcomer_failures(self.before, self.after, self.now)]
         is_large = any(map(self._is_large, self.scope.applications))
-        warnings = await run_pure(tx, is_large, unknown_rule_warnings, self.scope, self.before, self.after)
+        warnings = await run_pure(tx, is_large, write_warnings, self.scope, self.before, self.after, self.now)
         for application_id in self._applications_to_check():
             statements = self.after.applications[application_id].assertions
             more, more_warnings = await check_application(tx, self.facts, application_id, statements, self.now)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from sso.core.net import Network
 from sso.perm.engine.conditions import NEVER, Condition, has_attributes
+from sso.perm.engine.time_windows import TimeBound
 from sso.perm.engine.user_facts import UserFacts
 
 # IPv4-mapped IPv6 addresses count as IPv4, so no request comes from this range of IPv6.
@@ -23,18 +24,22 @@ class AddressSets:
         self._starts = sorted({_outside_mapped(start) for start in starts})  # version and first address of each range
         self.everywhere = (1 << (len(self._starts) + 1)) - 1  # the last bit: no address
 
-    def where(self, condition: Condition, user: UserFacts) -> int:
-        """Returns the set of addresses at which the condition holds for the user; the user's own address does not
-        matter."""
+    def where(self, condition: Condition, user: UserFacts, bound: TimeBound) -> int:
+        """Returns the set of addresses at which the condition holds for the user at some time, or all the time.
+
+        The user's own address does not matter.
+        """
         if condition == NEVER or not has_attributes(condition, user) or condition.all_of == ():
+            return 0
+        if condition.time is not None and not condition.time.includes(bound):
             return 0
         addresses = self.everywhere if condition.ip is None else self._inside(condition.ip)
         for part in condition.all_of or ():
-            addresses &= self.where(part, user)
+            addresses &= self.where(part, user, bound)
         if condition.any_of is not None:
             alternatives = 0
             for part in condition.any_of:
-                alternatives |= self.where(part, user)
+                alternatives |= self.where(part, user, bound)
             addresses &= alternatives
         return addresses
 

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from sso.perm.engine import params, rules
 from sso.perm.engine.condition_index import ConditionIndex
-from sso.perm.engine.conditions import NEVER, Condition, count_nodes
+from sso.perm.engine.conditions import NEVER, Condition, count_nodes, time_windows
 from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.reserved_names import DEFAULT_ROLE
 from sso.perm.engine.rules import RuleSource
+from sso.perm.engine.time_windows import TimeWindow
 
 # Level of a project → the section of private_data in which a generic role keeps its rules for that level.
 LEVEL_SECTIONS: Mapping[str, str] = {"project": "project", "applications": "app", "services": "srv", "groups": "group"}
@@ -55,6 +56,13 @@ class CompiledRole:
         """Returns None for a role without a condition."""
         stored = self.record.condition
         return None if stored == {} else decode_condition(stored)
+
+    @cached_property
+    def windows(self) -> tuple[TimeWindow, ...]:
+        """The time windows of a condition that counts."""
+        if self.is_default or not _asks_for("time", self.record.condition) or self.condition is None:
+            return ()
+        return tuple(time_windows(self.condition))
 
     @cached_property
     def rules(self) -> tuple[CompiledRule, ...]:
@@ -106,7 +114,12 @@ class CompiledApplication:
     @cached_property
     def depends_on_address(self) -> bool:
         """Whether the condition of a role asks for the address of the user."""
-        return any(_asks_for_address(role.record.condition) for role in self.roles.values())
+        return any(_asks_for("ip", role.record.condition) for role in self.roles.values())
+
+    @cached_property
+    def windows(self) -> tuple[TimeWindow, ...]:
+        """The time windows of all conditions of roles."""
+        return tuple({window for role in self.roles.values() for window in role.windows})
 
     @cached_property
     def public_names(self) -> frozenset[str]:
@@ -150,11 +163,12 @@ def compile_application(
     index = ConditionIndex(conditions, lambda name: roles[name].condition or NEVER)
     compiled = CompiledApplication(application_id, version, schema, roles, default_roles, index, schema_rules, is_large)
     if is_large:  # this is a thread, and later uses are on the event loop
-        _ = compiled.depends_on_address, compiled.condition_nodes
+        _ = compiled.depends_on_address, compiled.condition_nodes, compiled.windows
     return compiled
 
 
-def _asks_for_address(stored: object) -> bool:
+def _asks_for(member: str, stored: object) -> bool:
+    """Returns whether a condition has the member, at any depth."""
     if isinstance(stored, Mapping):
-        return "ip" in stored or any(map(_asks_for_address, stored.values()))
-    return isinstance(stored, list) and any(map(_asks_for_address, stored))
+        return member in stored or any(_asks_for(member, value) for value in stored.values())
+    return isinstance(stored, list) and any(_asks_for(member, item) for item in stored)

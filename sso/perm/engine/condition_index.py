@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from sso.core.domains import domain_key
 from sso.core.net import parse_network
 from sso.perm.engine.conditions import Condition, holds
+from sso.perm.engine.time_windows import When
 from sso.perm.engine.user_facts import UserFacts
 
 NetworkKey: TypeAlias = tuple[int, int, int]  # IP version, prefix length, the bits of the prefix
@@ -44,13 +45,13 @@ class ConditionIndex:
                     version, prefix_length, _ = key[1]
                     self._prefix_lengths[version].add(prefix_length)
 
-    def find(self, user: UserFacts) -> frozenset[str]:
+    def find(self, user: UserFacts, when: When) -> frozenset[str]:
         """Returns the names of the roles whose condition holds for the user."""
         candidates = set(self._always_evaluated)
         if self._roles_by_key:
             for key in self._user_keys(user):
                 candidates.update(self._roles_by_key.get(key, ()))
-        return frozenset(name for name in candidates if holds(self._decode(name), user))
+        return frozenset(name for name in candidates if holds(self._decode(name), user, when))
 
     def _user_keys(self, user: UserFacts) -> Iterator[Key]:
         yield "domain", user.domain

@@ -5,13 +5,25 @@ the same holds for no user.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from sso.core.domains import domain_key
 from sso.core.net import parse_network
-from sso.perm.engine.conditions import NEVER, Condition
+from sso.perm.engine.conditions import NEVER, Condition, time_windows
 from sso.perm.engine.facts import Group, GroupAction, GroupCondition, Membership, ProjectApplication, ProjectFacts
 from sso.perm.engine.records import Assignment, OwnRecord
+from sso.perm.engine.time_windows import (
+    DAYS,
+    FOREVER,
+    MAX_MOMENT,
+    TimeWindow,
+    WeeklyHours,
+    clock_minute,
+    time_zone,
+)
 
 
 def decode_condition(stored: object, *, ip_allowed: bool = True) -> Condition:
@@ -39,6 +51,8 @@ def _condition(stored: object, ip_allowed: bool) -> Condition:
                 members[name] = value
             case "ip", str() if ip_allowed:
                 members["ip"] = parse_network(value)
+            case "time", dict():
+                members["time"] = _time_window(orjson.dumps(value))
             case "everyone", bool():
                 members["everyone"] = value
             case "and", list():
@@ -48,6 +62,32 @@ def _condition(stored: object, ip_allowed: bool) -> Condition:
             case _:
                 raise ValueError("unknown member or value")
     return Condition(**members)
+
+
+@lru_cache(maxsize=4096)
+def _time_window(stored: bytes) -> TimeWindow | None:
+    """Returns the window, which remembers its period, so equal ones are one object.
+
+    Returns None if it requires nothing: that is the same as no window.
+    """
+    value = orjson.loads(stored)
+    starts, ends, items = value.get("from", 0), value.get("until", FOREVER), value.get("weekly")
+    if items is None and "from" not in value and "until" not in value:
+        return None
+    zone = value.get("zone", "UTC")
+    try:
+        time_zone(zone)
+        weekly = tuple(_weekly_hours(item) for item in items or ())
+    except (AttributeError, TypeError) as error:
+        raise ValueError("not a time window") from error
+    if items == [] or not (type(starts) is type(ends) is int and 0 <= starts <= MAX_MOMENT and ends >= 0):
+        raise ValueError("not a time window")
+    return TimeWindow(starts, ends, weekly, zone)
+
+
+def _weekly_hours(item: Mapping[str, Any]) -> WeeklyHours:
+    days = frozenset(map(DAYS.index, item.get("days", DAYS)))
+    return WeeklyHours(days, clock_minute(item.get("from", "00:00")), clock_minute(item.get("to", "24:00")))
 
 
 def decode_assignments(items: Iterable[Any]) -> tuple[Assignment, ...]:
@@ -100,7 +140,8 @@ def decode_group(
     decoded = tuple(
         GroupCondition(item["title"], decode_condition(item["condition"], ip_allowed=False)) for item in conditions
     )
-    return Group(group_id, frozenset(users), decoded, tuple(tags), title)
+    windows = tuple(window for item in decoded for window in time_windows(item.condition))
+    return Group(group_id, frozenset(users), decoded, tuple(tags), title, windows)
 
 
 def decode_project(

@@ -11,6 +11,7 @@ from sso.core.ban import Ban, ban_in_force
 from sso.perm.engine.conditions import Condition
 from sso.perm.engine.records import NO_RECORD, Assignment, OwnRecord
 from sso.perm.engine.reserved_names import project_key
+from sso.perm.engine.time_windows import TimeWindow
 from sso.perm.engine.user_facts import UserFacts
 
 
@@ -27,6 +28,7 @@ class Group:
     conditions: tuple[GroupCondition, ...] = ()
     tags: tuple[str, ...] = ()
     title: str = ""
+    windows: tuple[TimeWindow, ...] = ()  # of all conditions
 
 
 @dataclass(frozen=True)

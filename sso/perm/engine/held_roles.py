@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
+from sso.perm.engine.conditions import end_of
 from sso.perm.engine.facts import GroupAction, PermissionFacts
-from sso.perm.engine.groups import groups_with_member
+from sso.perm.engine.groups import groups_with_member, membership_end
 from sso.perm.engine.project_exclusion import project_exclusion
-from sso.perm.engine.rules import latest_end
+from sso.perm.engine.rules import earliest_end, latest_end
+from sso.perm.engine.user_facts import UserFacts
 
 ASSIGNMENT, DEFAULT, CONDITION, GROUP = "assignment", "default", "condition", "group"
 
@@ -50,14 +52,16 @@ NO_ROLES = HeldRoles({}, frozenset(), frozenset(), frozenset())
 
 
 def compute_held_roles(application: CompiledApplication, facts: PermissionFacts, now: int) -> HeldRoles:
-    met_conditions = application.condition_index.find(facts.user)
-    grants, revoked = _grants_and_revokes(application, facts)
+    met_conditions = application.condition_index.find(facts.user, now)
+    grants, revoked = _grants_and_revokes(application, facts, now)
     assigned_or_granted: set[str] = set()
     origins: dict[str, list[Origin]] = {role.name: [Origin(DEFAULT)] for role in application.default_roles}
 
     def add(role: CompiledRole, origin: Origin) -> None:
         assigned_or_granted.add(role.name)
         if role_applies(role, met_conditions):
+            if role.windows:
+                origin = origin._replace(ends=earliest_end((origin.ends, condition_end(role, facts.user, now))))
             origins.setdefault(role.name, []).append(origin)
 
     for assignment in facts.own.roles:
@@ -65,13 +69,24 @@ def compute_held_roles(application: CompiledApplication, facts: PermissionFacts,
         if role is not None and not assignment.ended(now) and role.name not in revoked:
             add(role, Origin(ASSIGNMENT, assignment.ends(now)))
     for name in met_conditions - revoked:
-        origins.setdefault(name, []).append(Origin(CONDITION))
+        origins.setdefault(name, []).append(Origin(CONDITION, condition_end(application.roles[name], facts.user, now)))
     for grant in grants:
         if grant.role not in revoked:
             assert facts.home is not None
-            add(application.roles[grant.role], Origin(GROUP, 0, facts.home.id, grant.group_id))
+            ends = _group_end(facts, grant.group_id, now)
+            add(application.roles[grant.role], Origin(GROUP, ends, facts.home.id, grant.group_id))
     effective = {name: HeldRole(name, tuple(origins[name])) for name in sorted(origins)}
     return HeldRoles(effective, frozenset(assigned_or_granted), met_conditions, revoked)
+
+
+def condition_end(role: CompiledRole, user: UserFacts, now: int) -> int:
+    """Returns when the condition of a role, which holds, ends by its time windows; 0 if it does not."""
+    return end_of(role.condition, user, now) if role.windows and role.condition is not None else 0
+
+
+def _group_end(facts: PermissionFacts, group_id: str, now: int) -> int:
+    groups = facts.home.groups if facts.home else ()
+    return next((membership_end(group, facts.user, now) for group in groups if group.id == group_id), 0)
 
 
 def role_applies(role: CompiledRole, met_conditions: frozenset[str]) -> bool:
@@ -93,7 +108,7 @@ def group_actions(application: CompiledApplication, facts: PermissionFacts) -> t
 
 
 def _grants_and_revokes(
-    application: CompiledApplication, facts: PermissionFacts
+    application: CompiledApplication, facts: PermissionFacts, now: int
 ) -> tuple[list[GroupAction], frozenset[str]]:
     """Returns the grants that reach the user, and the names of the revoked roles.
 
@@ -102,7 +117,7 @@ def _grants_and_revokes(
     actions = group_actions(application, facts)
     if not actions or facts.home is None:
         return [], frozenset()
-    group_ids = groups_with_member(facts.home, (action.group_id for action in actions), facts.user)
+    group_ids = groups_with_member(facts.home, (action.group_id for action in actions), facts.user, now)
     reaching = [action for action in actions if action.group_id in group_ids and action.role in application.roles]
     revoked = frozenset(
         action.role
@@ -114,4 +129,4 @@ def _grants_and_revokes(
         for action in reaching
         if action.action == "grant" and assignable_through_project(application.roles[action.role], generic=False)
     ]
-    return ([] if grants and project_exclusion(facts.home, facts.user) else grants), revoked
+    return ([] if grants and project_exclusion(facts.home, facts.user, now) else grants), revoked

@@ -12,6 +12,7 @@ from sso.perm.engine.compiled_application import LEVEL_SECTIONS, CompiledApplica
 from sso.perm.engine.project_access import PROJECT_LEVEL, ProjectAccess, membership_assignments
 from sso.perm.engine.records import Assignment
 from sso.perm.engine.required_rights import PROJECT_RULES
+from sso.perm.engine.rules import earliest_end
 
 
 class HeldRule(NamedTuple):
@@ -59,7 +60,7 @@ class HeldRules:
         }
         for role in access.roles:
             if role.applies:
-                end = ends[role.level, role.resource, role.name]
+                end = earliest_end((ends[role.level, role.resource, role.name], role.window_end))
                 self._add(central.roles[role.name], role.level, role.resource, end)
 
     def _add(self, role: CompiledRole, level: str, resource: str, ends: int) -> None:

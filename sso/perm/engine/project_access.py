@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import ProjectFacts
-from sso.perm.engine.held_roles import assignable_through_project, role_applies
+from sso.perm.engine.held_roles import assignable_through_project, condition_end, role_applies
 from sso.perm.engine.project_exclusion import project_exclusion
 from sso.perm.engine.records import Assignment
-from sso.perm.engine.rules import RuleSource, latest_end
+from sso.perm.engine.rules import RuleSource, earliest_end, latest_end
 from sso.perm.engine.user_facts import UserFacts
 
 PROJECT_LEVEL = "project"
@@ -27,6 +27,7 @@ class MembershipRole:
     resource: str  # an application or group id; empty at project level
     ends: int
     applies: bool  # whether its condition holds
+    window_end: int = 0  # when its condition ends by a time window; 0: never
 
     @property
     def scope_suffix(self) -> str:
@@ -57,9 +58,9 @@ def compute_project_access(
     application: CompiledApplication, project: ProjectFacts, user: UserFacts, met_conditions: frozenset[str], now: int
 ) -> ProjectAccess | None:
     """Returns None if the project excludes the user or the membership gives no role."""
-    if project_exclusion(project, user):
+    if project_exclusion(project, user, now):
         return None
-    roles = tuple(_membership_roles(application, project, met_conditions, now))
+    roles = tuple(_membership_roles(application, project, user, met_conditions, now))
     if not roles:
         return None
     roles_by_scope: dict[tuple[str, str], list[MembershipRole]] = {}
@@ -103,7 +104,7 @@ def membership_assignments(project: ProjectFacts) -> Iterator[tuple[str, str, As
 
 
 def _membership_roles(
-    application: CompiledApplication, project: ProjectFacts, met_conditions: frozenset[str], now: int
+    application: CompiledApplication, project: ProjectFacts, user: UserFacts, met_conditions: frozenset[str], now: int
 ) -> Iterator[MembershipRole]:
     scopes = frozenset(project_scopes(project))
     for level, resource, assignment in membership_assignments(project):
@@ -115,7 +116,9 @@ def _membership_roles(
             and (level, resource) in scopes
         ):
             applies = role_applies(role, met_conditions)
-            yield MembershipRole(role.name, level, resource, assignment.ends(now), applies)
+            window_end = condition_end(role, user, now) if applies else 0
+            ends = earliest_end((assignment.ends(now), window_end)) if window_end else assignment.ends(now)
+            yield MembershipRole(role.name, level, resource, ends, applies, window_end)
 
 
 def _rules(

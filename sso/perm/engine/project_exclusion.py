@@ -4,6 +4,7 @@ from enum import Enum
 
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.engine.groups import groups_with_member
+from sso.perm.engine.time_windows import TimeBound, When
 from sso.perm.engine.user_facts import UserFacts
 
 
@@ -16,14 +17,18 @@ class ProjectExclusion(Enum):
     ALLOW = "the user is in no group of the allow list"
 
 
-def project_exclusion(project: ProjectFacts, user: UserFacts) -> ProjectExclusion | None:
-    """Returns None if the user has access through the project."""
+def project_exclusion(project: ProjectFacts, user: UserFacts, when: When) -> ProjectExclusion | None:
+    """Returns None if the user has access through the project.
+
+    With a `TimeBound`, None means that the user has access at some time, or all the time.
+    """
     if project.removed:
         return ProjectExclusion.REMOVED
     if project.allowed_domains and user.domain not in project.allowed_domains:
         return ProjectExclusion.DOMAIN
-    if project.disallow and groups_with_member(project, project.disallow, user):
+    when_excluded = when.opposite if isinstance(when, TimeBound) else when
+    if project.disallow and groups_with_member(project, project.disallow, user, when_excluded):
         return ProjectExclusion.DISALLOW
-    if project.allow and not groups_with_member(project, project.allow, user):
+    if project.allow and not groups_with_member(project, project.allow, user, when):
         return ProjectExclusion.ALLOW
     return None

@@ -11,6 +11,7 @@ from sso.perm.engine.records import NO_RECORD
 from sso.perm.engine.reserved_names import ROOT_ROLE
 from sso.perm.engine.rules import without_section
 from sso.perm.engine.secret_rights import secret_rights
+from sso.perm.engine.time_windows import TimeBound
 from sso.perm.engine.user_facts import UserFacts
 
 _USER_WITHOUT_ATTRIBUTES = PermissionFacts(UserFacts(""))
@@ -28,14 +29,15 @@ class ServiceRights:
 def compute_service_rights(central: CompiledApplication, facts: PermissionFacts, now: int) -> ServiceRights:
     """Returns the rights that the user has at some address at which a user without attributes does not have them.
 
-    Roles that are assigned to the user count even if their conditions do not hold at the moment.
+    The user has them at some time, and the other user all the time. Roles that are assigned to the user count even if
+    their conditions do not hold at the moment.
     """
     if facts.user.is_guest:
         return ServiceRights(is_root=False, rules=frozenset(), over_central=False)
     conditions = [role.condition for role in central.roles.values() if role.condition is not None]
     sets = AddressSets(conditions)
-    holder = _Holder(central, facts, now, sets)
-    anyone = _Holder(central, _USER_WITHOUT_ATTRIBUTES, now, sets)
+    holder = _Holder(central, facts, now, sets, TimeBound.SOMETIMES)
+    anyone = _Holder(central, _USER_WITHOUT_ATTRIBUTES, now, sets, TimeBound.ALWAYS)
     everyones = anyone.rules()
     rules = {path for path, addresses in holder.rules().items() if addresses & ~everyones.get(path, 0)}
     everyones_secret = secret_rights(central.schema, NO_RECORD, now)
@@ -47,13 +49,19 @@ def compute_service_rights(central: CompiledApplication, facts: PermissionFacts,
 
 
 class _Holder:
-    """A user, and the sets of addresses at which the user has roles and rules. See `AddressSets`."""
+    """A user, and the sets of addresses at which the user has roles and rules, at some time or all the time.
 
-    def __init__(self, central: CompiledApplication, facts: PermissionFacts, now: int, sets: AddressSets) -> None:
+    See `AddressSets`.
+    """
+
+    def __init__(
+        self, central: CompiledApplication, facts: PermissionFacts, now: int, sets: AddressSets, bound: TimeBound
+    ) -> None:
         self._central = central
         self._facts = facts
         self._now = now
         self._sets = sets
+        self._bound = bound
         self._assigned = {item.name for item in facts.own.roles if not item.ended(now)}
 
     def root(self) -> int:
@@ -65,22 +73,27 @@ class _Holder:
         given: dict[str, int] = {}
         denied: dict[str, int] = {}
         for role in self._central.roles.values():
-            applies, may_apply = self._applies(role), self._may_apply(role)
-            for rule in role.rules if may_apply else ():
+            denies, may_apply = self._applies(role, self._bound.opposite), self._may_apply(role)
+            for rule in role.rules if may_apply or denies else ():
                 if rule.listed:
                     given[rule.path] = given.get(rule.path, 0) | may_apply
                 else:
-                    denied[rule.path] = denied.get(rule.path, 0) | applies
+                    denied[rule.path] = denied.get(rule.path, 0) | denies
         for path in self._central.schema_rules:  # a role with a false value overrides the schema
             given[path] = given.get(path, 0) | (self._sets.everywhere & ~denied.get(path, 0))
         for entry in own_entries(self._facts.own, self._now):
             given[entry.path] = self._sets.everywhere if entry.listed else 0
         return {path: addresses for path, addresses in given.items() if path.startswith(_PRIVATE)}
 
-    def _applies(self, role: CompiledRole) -> int:
+    def _applies(self, role: CompiledRole, bound: TimeBound) -> int:
         if role.is_default or (role.condition is None and role.name in self._assigned):
             return self._sets.everywhere
-        return 0 if role.condition is None else self._sets.where(role.condition, self._facts.user)
+        return 0 if role.condition is None else self._sets.where(role.condition, self._facts.user, bound)
 
     def _may_apply(self, role: CompiledRole) -> int:
-        return self._sets.everywhere if role.name in self._assigned else self._applies(role)
+        if role.name in self._assigned:
+            return self._sets.everywhere
+        addresses = self._applies(role, self._bound)
+        if role.windows and role.condition is not None:  # what all users get at the same times is no right of this one
+            addresses &= ~self._sets.where(role.condition, _USER_WITHOUT_ATTRIBUTES.user, self._bound)
+        return addresses

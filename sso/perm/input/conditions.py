@@ -9,9 +9,10 @@ from typing import NoReturn
 
 from sso.core.field_errors import FieldError, FieldPath, is_plain_name
 from sso.core.net import parse_network
+from sso.perm.input.time_windows import check_time_window
 from sso.perm.input.validators import check_domain, read, read_array, read_flag, read_word
 
-MEMBERS = ("domain", "uid", "tag", "ip", "purchase", "everyone", "and", "or")
+MEMBERS = ("domain", "uid", "tag", "ip", "purchase", "time", "everyone", "and", "or")
 MAX_NODES = 256
 MAX_LEVELS = 64
 MAX_USER_ID = 64
@@ -31,13 +32,16 @@ class _ConditionChecker:
     def check(self, value: object, path: FieldPath, level: int) -> None:
         if not isinstance(value, dict):
             raise FieldError(path, "must be an object")
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            raise FieldError(self._root, f"must have at most {MAX_NODES} nodes")
+        self._count(1)
         if level > MAX_LEVELS:
             raise FieldError(self._root, f"must have at most {MAX_LEVELS} levels")
         for member, member_value in value.items():
             self._check_member(member, member_value, path, level)
+
+    def _count(self, nodes: int) -> None:
+        self._nodes += nodes
+        if self._nodes > MAX_NODES:
+            raise FieldError(self._root, f"must have at most {MAX_NODES} nodes")
 
     def _check_member(self, member: str, value: object, condition_path: FieldPath, level: int) -> None:
         path = (*condition_path, member)
@@ -51,6 +55,8 @@ class _ConditionChecker:
                 read_word(value, path)
             case "ip":
                 self._check_network(value, path)
+            case "time":
+                self._count(check_time_window(value, path))
             case "everyone":
                 read_flag(value, path)
             case "and" | "or":

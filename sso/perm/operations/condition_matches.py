@@ -33,7 +33,7 @@ async def count_matches(database: Database, conditions: Sequence[object]) -> dic
     user_ids = await database.transaction(_find, candidates, limit + 1) if candidates else []
     accounts = await read_accounts(database, user_ids[:limit])
     takes_long = nodes * len(accounts) > _FEW_NODES
-    matching = await run_pure(database, takes_long, _matching, decoded, accounts)
+    matching = await run_pure(database, takes_long, _matching, decoded, accounts, int(database.clock.now()))
     return {
         "total": len(matching),
         "exact": len(user_ids) <= limit,
@@ -52,5 +52,5 @@ def _decode(conditions: Sequence[object]) -> list[Condition]:
     return [decode_condition(condition) for condition in conditions]
 
 
-def _matching(conditions: Sequence[Condition], accounts: Sequence[UserAccount]) -> list[UserAccount]:
-    return [account for account in accounts if any(holds(condition, account.facts) for condition in conditions)]
+def _matching(conditions: Sequence[Condition], accounts: Sequence[UserAccount], now: int) -> list[UserAccount]:
+    return [account for account in accounts if any(holds(condition, account.facts, now) for condition in conditions)]

@@ -58,25 +58,25 @@ def facts_json(facts: UserFacts) -> dict[str, Any]:
     }
 
 
-def judge_condition(condition: object, user: UserFacts, title: str = "") -> dict[str, Any]:
+def judge_condition(condition: object, user: UserFacts, now: int, title: str = "") -> dict[str, Any]:
     """Returns the outcome and every comparison. Raises FieldError for a malformed condition."""
     check_condition(condition)
     decoded = decode_condition(condition)
-    deciding = set(deciding_members(decoded, user))
+    deciding = set(deciding_members(decoded, user, now))
     return {
         "title": title,
-        "holds": holds(decoded, user),
-        "compared": [{**item._asdict(), "decides": item.member in deciding} for item in compare(decoded, user)],
+        "holds": holds(decoded, user, now),
+        "compared": [{**item._asdict(), "decides": item.member in deciding} for item in compare(decoded, user, now)],
     }
 
 
-def judge_group(group: dict[str, Any], user: UserFacts) -> dict[str, Any]:
+def judge_group(group: dict[str, Any], user: UserFacts, now: int) -> dict[str, Any]:
     """Returns whether the user is a member of the group: was added to it, or meets one of its conditions."""
-    outcome = judge_conditions(group["conditions"], user)
+    outcome = judge_conditions(group["conditions"], user, now)
     is_added = user.user_id in group["users"]
     return {**outcome, "holds": is_added or outcome["holds"], "added": is_added}
 
 
-def judge_conditions(conditions: Sequence[dict[str, Any]], user: UserFacts) -> dict[str, Any]:
-    judged = [judge_condition(item["condition"], user, item["title"]) for item in conditions]
+def judge_conditions(conditions: Sequence[dict[str, Any]], user: UserFacts, now: int) -> dict[str, Any]:
+    judged = [judge_condition(item["condition"], user, now, item["title"]) for item in conditions]
     return {"holds": any(item["holds"] for item in judged), "conditions": judged}

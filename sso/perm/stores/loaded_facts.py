@@ -86,7 +86,7 @@ class LoadedFacts:
         memo = self.memo
         if not memo.since <= now < memo.until:
             memo.clear()
-            memo.since, memo.until = now, valid_until(self.facts, now)
+            memo.since, memo.until = now, valid_until(self.application, self.facts, now)
         try:
             return cast(T, memo.values[name])
         except KeyError:

@@ -36,6 +36,12 @@ def statement(sql: str) -> Callable[[Transaction], Awaitable[None]]:
             "UPDATE project_members SET expired = 4102444800 WHERE role = 'admin'",
             "whose role does not end",
         ),
+        (
+            Scope.project("red_dawn"),
+            """WITH removed AS (DELETE FROM group_users) UPDATE user_groups SET conditions =
+                '[{"title": "w", "condition": {"domain": "example.com", "time": {"until": 4102444800}}}]'""",
+            "whose role does not end",
+        ),
         (Scope.role(1, "admin", removed=True), "DELETE FROM project_members", "a project would have no administrator"),
         (Scope.record(ANN, 1), "DELETE FROM role_assignments", "only administrator of the service"),
         (Scope.account(ANN), f"UPDATE users SET disabled = true WHERE user_id = '{ANN}'", "only administrator"),

@@ -17,15 +17,9 @@ from sso.perm.stores.schemas import save_schema
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
+from tests.perm.changes.recorded_events import ADD_USERS, FORGET, events
 
 APP = 60
-EVENTS = Statement("SELECT type, user_id, application_id, data FROM change_events ORDER BY id")
-FORGET = Statement("DELETE FROM change_events")
-ADD_USERS = Statement(
-    """INSERT INTO users (user_id, login, login_key)
-    SELECT CAST(5000000 + n AS text), 'u' || n || '@example.com', 'u' || n || '@example.com'
-    FROM generate_series(CAST(:first AS int), CAST(:last AS int)) n"""
-)
 SET_LOGIN = Statement("UPDATE users SET login = :login, login_key = :login WHERE user_id = '8001'")
 
 DOCUMENT: dict[str, Any] = {
@@ -41,10 +35,6 @@ DOCUMENT: dict[str, Any] = {
         ]
     },
 }
-
-
-async def events(services: Services) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in await services.database.rows(EVENTS)]
 
 
 @pytest.fixture

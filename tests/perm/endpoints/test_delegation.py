@@ -203,6 +203,18 @@ def test_project_manager_cannot_lock_the_administrator_out(team: Team) -> None:
     refused(project, lambda project: project.save_settings(team.manager, allowed_domains=["elsewhere.example"]))
 
 
+def test_project_manager_cannot_lock_the_administrator_out_by_a_time_window(team: Team) -> None:
+    """The window is closed when the change is made, and would open later. Nor may the manager move a window."""
+    project = team.project()
+    team.studio.join(project.id, team.stranger, project=["admin"])
+    window = {"title": "later", "condition": {"uid": [team.owner.user_id], "time": {"from": 32_000_000_000}}}
+    project.save_access(team.studio.root, conditions=[window])
+    refused(project, lambda project: project.save_lists(team.manager, disallow=[project.group]))
+    assert project.save_lists(team.studio.root, disallow=[project.group]).status == 200
+    window["condition"]["time"] = {"from": 32_100_000_000}  # type: ignore[index]
+    refused(project, lambda project: project.save_access(team.manager, conditions=[window]))
+
+
 def test_project_manager_cannot_let_an_administrator_back_in(team: Team) -> None:
     project = team.project()
     team.studio.join(project.id, team.stranger, project=["admin"])

@@ -13,7 +13,7 @@ from sso.perm.engine.explanation.explain import explain_all, explain_rule
 from sso.perm.engine.project_quota import project_quota
 from sso.perm.engine.render import Options
 from sso.perm.engine.rules import rule_nodes
-from tests.perm.evaluation import evaluate, user
+from tests.perm.evaluation import NOW, evaluate, user
 from tests.perm.random_scenarios import EMPTY_SCENARIO, ScenarioGenerator, scenario_generators, scenarios
 from tests.perm.reference_evaluator import ReferenceEvaluator
 
@@ -81,12 +81,12 @@ def test_condition_index_finds_exactly_the_conditions_that_hold(generator: Scena
     user_fields, first, second = generator.user(), generator.condition(ip=True), generator.condition(ip=True)
     decoded = {"first": decode_condition(first), "second": decode_condition(second)}
     reference = ReferenceEvaluator({**EMPTY_SCENARIO, "user": user_fields})
-    assert {name: holds(condition, user(user_fields)) for name, condition in decoded.items()} == {
+    assert {name: holds(condition, user(user_fields), NOW) for name, condition in decoded.items()} == {
         "first": reference.condition(first),
         "second": reference.condition(second),
     }
-    assert ConditionIndex({"first": first, "second": second}, decoded.__getitem__).find(user(user_fields)) == {
-        name for name, item in decoded.items() if holds(item, user(user_fields))
+    assert ConditionIndex({"first": first, "second": second}, decoded.__getitem__).find(user(user_fields), NOW) == {
+        name for name, item in decoded.items() if holds(item, user(user_fields), NOW)
     }
 
 

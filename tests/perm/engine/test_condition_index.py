@@ -20,7 +20,7 @@ def evaluated(conditions: dict[str, dict[str, Any]]) -> set[str]:
         names.add(name)
         return decode_condition(conditions[name])
 
-    ConditionIndex(conditions, decode).find(user(USER))
+    ConditionIndex(conditions, decode).find(user(USER), 0)
     return names
 
 

@@ -20,15 +20,15 @@ from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.render import as_list
 from sso.perm.engine.user_facts import UserFacts
-from tests.perm.evaluation import evaluate, role_giving, user
+from tests.perm.evaluation import NOW, evaluate, role_giving, user
 
 ANN = {"login": "ann@Example.com", "tags": ["beta"], "purchases": ["full_game"], "ip": "10.1.1.1"}
 
 
 def holds_for_ann(condition: dict[str, Any], **changes: Any) -> bool:
     decoded, ann = decode_condition(condition), user(ANN | changes)
-    assert (ConditionIndex({"r": condition}, lambda _: decoded).find(ann) == {"r"}) == holds(decoded, ann)
-    return holds(decoded, ann)
+    assert (ConditionIndex({"r": condition}, lambda _: decoded).find(ann, NOW) == {"r"}) == holds(decoded, ann, NOW)
+    return holds(decoded, ann, NOW)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_ipv4_mapped_client_address_matches_an_ipv4_network() -> None:
 def test_index_finds_an_ipv4_network_for_a_mapped_address_object() -> None:
     mapped = UserFacts("1", address=IPv6Address("::ffff:10.1.1.1"))
     condition = {"ip": "10.0.0.0/8"}
-    assert ConditionIndex({"r": condition}, lambda _: decode_condition(condition)).find(mapped) == {"r"}
+    assert ConditionIndex({"r": condition}, lambda _: decode_condition(condition)).find(mapped, NOW) == {"r"}
 
 
 def test_ip_condition_depends_on_the_address_of_the_request() -> None:
@@ -138,7 +138,7 @@ def evaluate_again(result: Any) -> list[str]:
 
 def test_compare_shows_the_compared_values() -> None:
     condition = decode_condition({"domain": "other.org", "or": [{"tag": "beta"}, {"ip": "8.8.8.8"}]})
-    assert [tuple(item) for item in compare(condition, user(ANN))] == [
+    assert [tuple(item) for item in compare(condition, user(ANN), NOW)] == [
         ("domain", "other.org", "example.com", False),
         ("or[0].tag", "beta", True, True),
         ("or[1].ip", "8.8.8.8/32", "10.1.1.1", False),
@@ -163,9 +163,9 @@ def test_compare_shows_the_compared_values() -> None:
 def test_deciding_members_settle_the_outcome(condition: dict[str, Any], members: list[str]) -> None:
     ann = UserFacts("1", "example.com", frozenset({"vip"}), address=parse_address("198.51.100.1"))
     decoded = decode_condition(condition)
-    assert list(deciding_members(decoded, ann)) == members
-    outcomes = {item.member: item.holds for item in compare(decoded, ann)}
-    assert {outcomes[member] for member in members} == {holds(decoded, ann)}
+    assert list(deciding_members(decoded, ann, NOW)) == members
+    outcomes = {item.member: item.holds for item in compare(decoded, ann, NOW)}
+    assert {outcomes[member] for member in members} == {holds(decoded, ann, NOW)}
 
 
 TAG, PURCHASE, DOMAIN = ("tag", "a"), ("purchase", "b"), ("domain", "c.example")
@@ -208,7 +208,7 @@ def test_nodes_and_users_of_a_condition_are_found_in_all_its_parts() -> None:
 def test_explanation_names_purchases_and_everyone() -> None:
     for owned in (["full_game"], []):
         facts = user(ANN | {"purchases": owned})
-        compared = compare(decode_condition({"purchase": "full_game", "everyone": True}), facts)
+        compared = compare(decode_condition({"purchase": "full_game", "everyone": True}), facts, NOW)
         assert [(item.member, item.found, item.holds) for item in compared] == [
             ("purchase", bool(owned), bool(owned)),
             ("everyone", True, True),

@@ -33,7 +33,7 @@ from sso.perm.engine.user_facts import UserFacts
 )
 def test_malformed_condition_is_never(stored: Any) -> None:
     assert decode_condition(stored) == NEVER
-    assert not holds(decode_condition(stored), UserFacts("1001", domain=""))
+    assert not holds(decode_condition(stored), UserFacts("1001", domain=""), 0)
 
 
 def test_ip_in_a_group_condition_is_never() -> None:

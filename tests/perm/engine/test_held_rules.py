@@ -41,7 +41,7 @@ CENTRAL = compile_application(
 def held_rules(*project: Assignment, user: UserFacts = ANN, **levels: Any) -> HeldRules:
     membership = Membership(project=project, **levels)
     facts = ProjectFacts("p", applications=(ProjectApplication(10), ProjectApplication(11)), membership=membership)
-    access = compute_project_access(CENTRAL, facts, user, CENTRAL.condition_index.find(user), NOW)
+    access = compute_project_access(CENTRAL, facts, user, CENTRAL.condition_index.find(user, NOW), NOW)
     return HeldRules(CENTRAL, access)
 
 

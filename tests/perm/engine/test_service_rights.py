@@ -100,6 +100,8 @@ def test_rights_are_those_that_the_user_has_at_some_address_and_a_user_without_a
         {"ip": "10.0.0.0/8", "tag": "staff"},
         {"or": [{"and": [{"ip": "10.0.0.0/8"}, {"tag": "staff"}]}, {"ip": "192.0.2.0/24"}]},
         {"or": [{"ip": "10.0.0.0/8", "uid": ["1001"]}, {"ip": "10.0.0.0/9"}, {"ip": "10.128.0.0/10"}]},
+        {"tag": "staff", "time": {"from": NOW + 100}},
+        {"or": [{"tag": "staff"}, {"time": {"from": NOW - 100}, "uid": ["7"]}]},
     ],
 )
 def test_user_who_meets_the_condition_of_root_at_more_addresses_than_everyone_has_root(condition: Any) -> None:
@@ -111,6 +113,8 @@ def test_user_who_meets_the_condition_of_root_at_more_addresses_than_everyone_ha
     "condition",
     [
         {"ip": "10.0.0.0/8"},
+        {"time": {"from": NOW - 100}},
+        {"tag": "other", "time": {"from": NOW - 100}},
         {"or": [{"ip": "10.0.0.0/8"}, {"ip": "10.1.0.0/16", "tag": "staff"}]},
         {"or": [{"ip": "10.0.0.0/9"}, {"ip": "10.128.0.0/9"}, {"ip": "10.0.0.0/8", "tag": "staff"}]},
     ],
@@ -118,6 +122,17 @@ def test_user_who_meets_the_condition_of_root_at_more_addresses_than_everyone_ha
 def test_user_who_meets_the_condition_of_root_only_where_everyone_does_has_no_root(condition: Any) -> None:
     rights = compute_service_rights(central([RoleRecord("root", condition=condition)]), PermissionFacts(STAFF), NOW)
     assert not rights.is_root
+
+
+def test_denial_by_a_window_does_not_take_a_right_away() -> None:
+    """The user has the rule of the schema while the window is closed, and everyone else has none all the time."""
+    denied = {"private_data": {"can_manage_keys": {"value": False}}}
+    window = {"tag": "staff", "time": {"from": NOW - 100}}
+    records = [RoleRecord("no", denied, condition=window), RoleRecord("all", denied, condition={"everyone": True})]
+    own = OwnRecord(private_data={"can_manage_keys": {"value": True}})
+    schema = {"can_manage_keys": {"value": True}}
+    assert not compute_service_rights(central(records, schema), PermissionFacts(STAFF), NOW).rules
+    assert compute_service_rights(central(records, schema), PermissionFacts(STAFF, own), NOW).rules
 
 
 def test_assigned_role_counts_although_its_condition_does_not_hold() -> None:

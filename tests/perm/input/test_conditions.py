@@ -78,3 +78,53 @@ def test_condition_has_at_most_64_levels() -> None:
         check_condition(chain(65))
     with pytest.raises(FieldError):
         check_condition(chain(900))
+
+
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        ([], "condition.time: must be an object"),
+        ({"start": 1}, 'condition.time: "start" is not known; known are from, until, weekly, zone'),
+        ({"from": "10:00"}, "condition.time.from: must be an integer"),
+        ({"until": 10**12}, "condition.time.until: must be Unix seconds, at most 32503680000"),
+        ({"from": 10, "until": 10}, "condition.time.until: must be later than from"),
+        (
+            {"zone": "Europe/Atlantis"},
+            "condition.time.zone: must be a time zone such as Europe/Berlin, or UTC; there is no such zone",
+        ),
+        ({"zone": "../../etc/passwd"}, "zone: must be a time zone"),
+        ({"zone": "right/Europe/Berlin"}, "zone: must be a time zone"),
+        ({"zone": "Europe"}, "zone: must be a time zone"),
+        ({"zone": "Europe/Berlin\0"}, "zone: must be a time zone"),
+        ({"zone": 1}, "zone: must be a time zone"),
+        ({"weekly": {}}, "condition.time.weekly: must be an array"),
+        ({"weekly": []}, "condition.time.weekly: must have at least one window"),
+        ({"weekly": [{"from": "10:00"}] * 21}, "condition.time.weekly: must have at most 20 items"),
+        ({"weekly": [{}]}, "condition.time.weekly[0]: must have at least one of days, from, to"),
+        ({"weekly": [{"day": "sat"}]}, 'condition.time.weekly[0]: "day" is not known; known are days, from, to'),
+        (
+            {"weekly": [{"days": ["sat", "sunday"]}]},
+            "weekly[0].days: must be a list of mon, tue, wed, thu, fri, sat",
+        ),
+        ({"weekly": [{"days": []}]}, "weekly[0].days: must be a list of mon"),
+        ({"weekly": [{"days": [["mon"]]}]}, "weekly[0].days: must be a list of mon"),
+        ({"weekly": [{"from": "9:00"}]}, "weekly[0].from: must be a time of the day such as 22:00"),
+        ({"weekly": [{"to": "24:01"}]}, "weekly[0].to: must be a time of the day such as 22:00"),
+        ({"weekly": [{"from": "24:00", "to": "10:00"}]}, "weekly[0].from: must be earlier than 24:00"),
+        (
+            {"weekly": [{"from": "10:00", "to": "10:00"}]},
+            "weekly[0].to: must differ from from; 00:00 to 24:00 is the whole day",
+        ),
+    ],
+)
+def test_wrong_time_window_is_refused(time: Any, message: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        check_condition({"time": time})
+    assert message in str(caught.value.message)
+
+
+def test_weekly_windows_count_as_nodes() -> None:
+    many = {"time": {"weekly": [{"from": "10:00"}] * 20}}
+    check_condition({"or": [many] * 12})
+    with pytest.raises(FieldError, match="256 nodes"):
+        check_condition({"or": [many] * 13})

@@ -100,21 +100,21 @@ def _role_reasons(
 ) -> Iterator[dict[str, Any]]:
     """Why a role that has the rule is not effective."""
     if role.name in effective.held_roles.revoked:
-        yield _revoked(application, facts, role)
+        yield _revoked(application, facts, role, effective.now)
         return
     if not role_applies(role, effective.held_roles.met_conditions):
-        yield _condition_failed(facts, role)
+        yield _condition_failed(facts, role, effective.now)
         return
     ended = [item.expired for item in facts.own.roles if item.name == role.name and item.ended(effective.now)]
     if ended:
         yield _reason("expired", f"role {role.name} was assigned and has ended", role=role.name, expired=max(ended))
-    missed_grants = list(_missed_grants(application, facts, role))
+    missed_grants = list(_missed_grants(application, facts, role, effective.now))
     yield from missed_grants
     if not ended and not missed_grants:
         yield _reason("not_assigned", f"role {role.name} has it, but is not assigned", role=role.name)
 
 
-def _revoked(application: CompiledApplication, facts: PermissionFacts, role: CompiledRole) -> dict[str, Any]:
+def _revoked(application: CompiledApplication, facts: PermissionFacts, role: CompiledRole, now: int) -> dict[str, Any]:
     assert facts.home is not None
     groups = {group.id: group for group in facts.home.groups}
     group_ids = [
@@ -123,7 +123,7 @@ def _revoked(application: CompiledApplication, facts: PermissionFacts, role: Com
         if action.role == role.name
         and action.action == "revoke"
         and action.group_id in groups
-        and is_member(groups[action.group_id], facts.user)
+        and is_member(groups[action.group_id], facts.user, now)
     ]
     titles = ", ".join(groups[group_id].title or group_id for group_id in group_ids)
     text = f"role {role.name} is revoked from the group {titles} by the project {facts.home.id}"
@@ -131,7 +131,7 @@ def _revoked(application: CompiledApplication, facts: PermissionFacts, role: Com
 
 
 def _missed_grants(
-    application: CompiledApplication, facts: PermissionFacts, role: CompiledRole
+    application: CompiledApplication, facts: PermissionFacts, role: CompiledRole, now: int
 ) -> Iterator[dict[str, Any]]:
     """Why each grant of the role by the project of the application does not reach the user."""
     if facts.home is None:
@@ -145,16 +145,16 @@ def _missed_grants(
             yield _reason(
                 "protected", f"role {role.name} is protected and cannot be granted through a project", **details
             )
-        elif not is_member(groups[action.group_id], facts.user):
+        elif not is_member(groups[action.group_id], facts.user, now):
             title = groups[action.group_id].title or action.group_id
             yield _reason("not_in_group", f"role {role.name} is granted to the group {title} only", **details)
-        elif (exclusion := project_exclusion(facts.home, facts.user)) is not None:
+        elif (exclusion := project_exclusion(facts.home, facts.user, now)) is not None:
             yield _reason("project_closed", f"role {role.name} is granted, but {exclusion.value}", **details)
 
 
-def _condition_failed(facts: PermissionFacts, role: CompiledRole) -> dict[str, Any]:
+def _condition_failed(facts: PermissionFacts, role: CompiledRole, now: int) -> dict[str, Any]:
     assert role.condition is not None
-    compared = [comparison._asdict() for comparison in compare(role.condition, facts.user)]
+    compared = [comparison._asdict() for comparison in compare(role.condition, facts.user, now)]
     text = f"role {role.name} has it, but its condition does not hold"
     return _reason("condition", text, role=role.name, compared=compared)
 
@@ -172,7 +172,7 @@ def _project_reasons(
     resource = int(rule.resource) if rule.level in ("applications", "services") and rule.resource.isdecimal() else 0
     if ban := ban_in_force(facts.bans, effective.now, (resource,), (project.id,)):
         yield _banned(ban)
-    if (exclusion := project_exclusion(project, facts.user)) is not None:
+    if (exclusion := project_exclusion(project, facts.user, effective.now)) is not None:
         yield _reason("project_closed", exclusion.value, project_id=project.id)
     if (rule.level, rule.resource) not in frozenset(project_scopes(project)):
         yield _reason("no_resource", "the project has no such application, service or group")
@@ -208,7 +208,7 @@ def _membership_reasons(
         ended = max(assignment.expired for assignment in reaching)
         yield _reason("expired", f"role {role.name} was assigned and has ended", **details, expired=ended)
     elif reaching and not role_applies(role, effective.held_roles.met_conditions):
-        yield _condition_failed(facts, role)
+        yield _condition_failed(facts, role, effective.now)
     elif assigned and not reaching:
         yield _reason("elsewhere", f"role {role.name} is assigned at another resource of the project", **details)
     elif not assigned:

@@ -45,7 +45,7 @@ def explain_all(
             for scope in access.scopes:
                 scope_prefix = prefix(access.project.id, scope.level, scope.resource)
                 for rule, sources in scope.rules.items():
-                    rendered = _scope_sources(application, facts, access, scope, sources)
+                    rendered = _scope_sources(application, facts, access, scope, sources, effective.now)
                     explanations[scope_prefix + rule] = _held([sources], rendered)
     return dict(sorted(explanations.items()))
 
@@ -61,7 +61,7 @@ def explain_rule(
                 scope = access.scope(rule.level, rule.resource)
                 if scope is not None and rule.rule in scope.rules:
                     sources = scope.rules[rule.rule]
-                    rendered = _scope_sources(application, facts, access, scope, sources)
+                    rendered = _scope_sources(application, facts, access, scope, sources, effective.now)
                     return {"rule": name} | _held([sources], rendered)
     else:
         source_groups = [
@@ -103,7 +103,7 @@ def _root_sources(
     for source in chain.from_iterable(source_groups):
         rendered = _source(source)
         if source.layer == rules.ROLE:
-            rendered["by"] = list(_origins(application, facts, effective.roles[source.role]))
+            rendered["by"] = list(_origins(application, facts, effective.roles[source.role], effective.now))
         yield rendered
 
 
@@ -113,6 +113,7 @@ def _scope_sources(
     access: ProjectAccess,
     scope: AccessScope,
     sources: Iterable[RuleSource],
+    now: int,
 ) -> Iterator[dict[str, Any]]:
     for source in sources:
         origins: list[dict[str, Any]] = [
@@ -129,7 +130,7 @@ def _scope_sources(
         ]
         condition = application.roles[source.role].condition
         if condition is not None and not application.roles[source.role].is_default:
-            origins.append(_condition(condition, facts.user))
+            origins.append(_condition(condition, facts.user, now))
         yield _source(source) | {"by": origins}
 
 
@@ -140,24 +141,26 @@ def _source(source: RuleSource) -> dict[str, Any]:
     return rendered | {"params": list(source.params), "expired": source.ends}
 
 
-def _origins(application: CompiledApplication, facts: PermissionFacts, role: HeldRole) -> Iterator[dict[str, Any]]:
+def _origins(
+    application: CompiledApplication, facts: PermissionFacts, role: HeldRole, now: int
+) -> Iterator[dict[str, Any]]:
     for origin in role.origins:
         if origin.kind == CONDITION:
             condition = application.roles[role.name].condition
             assert condition is not None
-            yield _condition(condition, facts.user)
+            yield _condition(condition, facts.user, now)
         elif origin.kind == GROUP:
-            yield _group(origin, facts)
+            yield _group(origin, facts, now)
         elif origin.kind == ASSIGNMENT:
             yield {"kind": ASSIGNMENT, "expired": origin.ends}
         else:
             yield {"kind": origin.kind}
 
 
-def _group(origin: Origin, facts: PermissionFacts) -> dict[str, Any]:
+def _group(origin: Origin, facts: PermissionFacts, now: int) -> dict[str, Any]:
     rendered: dict[str, Any] = {"kind": GROUP, "project_id": origin.project_id, "group_id": origin.group_id}
     for group in facts.home.groups if facts.home else ():
-        if group.id == origin.group_id and (membership := explain_membership(group, facts.user)) is not None:
+        if group.id == origin.group_id and (membership := explain_membership(group, facts.user, now)) is not None:
             rendered["group"] = group.title
             rendered["member"] = "added" if membership.added else membership.title
             if not membership.added:
@@ -165,5 +168,5 @@ def _group(origin: Origin, facts: PermissionFacts) -> dict[str, Any]:
     return rendered
 
 
-def _condition(condition: Condition, user: UserFacts) -> dict[str, Any]:
-    return {"kind": CONDITION, "compared": [comparison._asdict() for comparison in compare(condition, user)]}
+def _condition(condition: Condition, user: UserFacts, now: int) -> dict[str, Any]:
+    return {"kind": CONDITION, "compared": [comparison._asdict() for comparison in compare(condition, user, now)]}

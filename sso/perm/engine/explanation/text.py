@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sso.core.moments import utc_moment
+from sso.perm.engine.time_window_text import change_text, moment_text
 
 
 class ExplanationLine(NamedTuple):
@@ -33,7 +33,7 @@ def params_text(entry: dict[str, Any]) -> str:
 def end_text(entry: dict[str, Any], word: str = "until") -> str:
     if not entry.get("expired"):
         return ""
-    return f", {word} {utc_moment(entry['expired']):%Y-%m-%d %H:%M:%SZ}"
+    return f", {word} {moment_text(entry['expired'])}"
 
 
 def _source(source: dict[str, Any]) -> str:
@@ -68,7 +68,15 @@ def _comparisons(entry: dict[str, Any]) -> str:
 
 
 def comparison_text(item: dict[str, Any]) -> str:
+    if item["member"].rpartition(".")[2] == "time":
+        return _time_text(item)
     condition = f"{item['member']} {item['asked']}"
     if item["holds"]:
         return condition
     return f"{condition}: no" + (f", it is {item['found']}" if isinstance(item["found"], str) else "")
+
+
+def _time_text(item: dict[str, Any]) -> str:
+    place = item["member"].removesuffix("time").rstrip(".")
+    text = change_text(item["asked"], is_open=item["holds"], change=item["found"])
+    return f"{place}: {text}" if place else text
