@@ -11,6 +11,7 @@ import click
 
 from sso.cli.echo import echo
 from sso.cli.types import APPLICATION_ID
+from sso.config import CLIENT_ID, CLIENT_SECRET
 
 if TYPE_CHECKING:
     from sso.core.bind_address import Bind
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Where it listens. Programs need no credentials there, so this must be a loopback address.",
 )
-@click.option("--client-id", envvar="SSO_CLIENT_ID", required=True, help="A service client of the application.")
+@click.option("--client-id", envvar=CLIENT_ID, required=True, help="A service client of the application.")
 @click.option(
     "--client-secret-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="A file with its secret (default: the variable SSO_CLIENT_SECRET).",
 )
-@click.option("--client-secret", envvar="SSO_CLIENT_SECRET", hidden=True)
+@click.option("--client-secret", envvar=CLIENT_SECRET, hidden=True)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),

@@ -38,7 +38,7 @@ class CopyKeeper:
         try:
             restored = self._file.read()
         except (SnapshotUnreadable, OSError) as error:
-            log.warning("replica.snapshot_unreadable", reason=str(error) or "it belongs to other credentials")
+            log.warning("replica.snapshot_rejected", reason=str(error) or "it belongs to other credentials")
             return
         if restored is not None:
             self.copy, self.cursor, saved_at = restored

@@ -165,6 +165,7 @@ def _condition(random: Random, users: list[str]) -> dict[str, Any]:
             {"domain": random.choice(("example.com", "other.org"))},
             {"and": [{"tag": "vip"}, {"purchase": "dlc"}]},
             {"or": [{"tag": "beta"}, {"uid": [users[0]]}]},
+            {"domain": "example.com", "time": {random.choice(("from", "until")): int(time.time()) + 4}},
         )
     )
 

@@ -150,7 +150,8 @@ def assert_answers(game: Game, replica: SidecarProcess) -> None:
 
 
 def assert_refusals(replica: SidecarProcess) -> None:
-    path, body = "/api/permissions/check", {"data": {"questions": []}}
+    path = "/api/permissions/check"
+    body: dict[str, Any] = {"data": {"questions": []}}
     refused = replica.http.get(path)
     assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
     assert replica.http.post("/readyz").status_code == 405
