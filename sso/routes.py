@@ -67,6 +67,8 @@ from sso.personal_data.closed_account import KeepTickets
 from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
 from sso.personal_data.pages import DataSection, personal_data_pages
 from sso.players.account_pages import DeviceKeySection, device_key_pages
+from sso.players.conflict_login import ConflictLoginFlows
+from sso.players.conflict_pages import conflict_pages
 from sso.players.routes import player_routes
 from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
@@ -87,6 +89,7 @@ class PageServices:
     visitor: Visitor
     recent: RecentAuthentication
     login_flows: LoginFlows
+    conflicts: ConflictLoginFlows
     login_form: LoginForm
     completion: LoginCompletion
     tickets: KeepTickets
@@ -121,10 +124,13 @@ def _page_services(s: Services) -> PageServices:
     passkeys, clock = s.passkeys.authentication, s.database.clock
     recent = RecentAuthentication(s.password_login, s.second_factors, s.sessions, clock, passkeys)
     tickets = KeepTickets(s.keyring, s.users, clock)
+    flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
+    conflicts = ConflictLoginFlows(recent, s.upstream.conflicts, s.game_login.login_flows)
     return PageServices(
         visitor=Visitor(s.sessions),
         recent=recent,
-        login_flows=CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, LinkLoginFlows(recent)),
+        login_flows=CombinedLoginFlows(flows, LinkLoginFlows(recent, s.upstream.pending, flows), conflicts),
+        conflicts=conflicts,
         login_form=LoginForm(passkeys, s.upstream.provider_list, can_register=s.settings.registration == "open"),
         completion=LoginCompletion(
             s.sessions,
@@ -191,7 +197,10 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.used_factor,
     )
     limiter, issuer = s.password_login.rate_limiter, s.authentication_data
-    tickets = TicketSignIn(s.database, s.upstream.links, s.upstream.tickets, limiter, codes, s.used_factor)
+    upstream = s.upstream
+    tickets = TicketSignIn(
+        s.database, upstream.links, upstream.tickets, limiter, codes, s.used_factor, upstream.conflicts
+    )
     yield ticket_routes(tickets, s.user_jwts, s.known_devices, issuer, s.applications, s.sign_in_notices)
     yield oauth_routes(
         s.oauth.token_endpoint,
@@ -294,6 +303,7 @@ def _upstream_pages(s: Services, pages: PageServices, account: AccountView) -> I
     )
     yield identity_pages(account, view, upstream.sign_in, upstream.links)
     yield device_key_pages(account, s.players.links)
+    yield conflict_pages(pages.conflicts, s.players.merges, pages.visitor)
 
 
 def _site_and_game_pages(s: Services, pages: PageServices) -> Iterator[Blueprint]:

@@ -218,6 +218,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
     )
     merges = UserMerges(database, writer)
+    upstream = build_upstream(settings, database, ring, outbox, brand, terms, writer)
     game_login = build_game_login(
         settings,
         database,
@@ -228,10 +229,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
         jwts,
-        GuestLinking(merges),
+        GuestLinking(merges, upstream.conflicts),
     )
     registration = build_registration(settings, database, ring, links, outbox, password_login, brand, terms, writer)
-    upstream = build_upstream(settings, database, ring, outbox, brand, terms)
     players = build_players(
         settings,
         database,

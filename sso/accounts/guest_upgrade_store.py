@@ -43,7 +43,7 @@ async def upgrade_guest(
     tx: Transaction,
     link: GuestLink,
     login: str,
-    password_hash: str,
+    password_hash: str | None,
     nick: str,
     lang: str,
     accepted_terms: str | None,

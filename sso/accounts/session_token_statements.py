@@ -50,6 +50,7 @@ ISSUE_COLUMNS = {
     "gapp_id": "bigint",
     "ips": "text",  # separated by commas
     "max_s": "float",
+    "device_key": "bytea",  # digest of the key of the device that signs in, NULL without one
 }
 # Issues to the rows of ``valid_items``. Afterwards, ``accepted`` has those that got tokens.
 ISSUE_CTES = f""", live_sign_ins AS (
@@ -61,9 +62,10 @@ ISSUE_CTES = f""", live_sign_ins AS (
             expires = s.created + make_interval(secs => i.max_s)
         FROM valid_items i WHERE {by_index("s.id", "i.sign_in")} AND s.id = ANY (ARRAY(SELECT id FROM live_sign_ins))
     ), new_sign_ins AS (
-        INSERT INTO sign_ins (id, user_id, last_used, expires, address, auth, auth_time, second_factor, app_id, gapp_id)
+        INSERT INTO sign_ins (id, user_id, last_used, expires, address, auth, auth_time, second_factor, app_id, gapp_id,
+            device_key)
         SELECT sign_in, user_id, now(), now() + make_interval(secs => max_s), address, auth, auth_time, second_factor,
-            app_id, gapp_id FROM valid_items WHERE source IS NULL
+            app_id, gapp_id, device_key FROM valid_items WHERE source IS NULL
         ON CONFLICT (id) DO NOTHING RETURNING id -- a sign-in may be ended before it starts: see gsid/claim_store.py
     ), accepted AS (
         -- The items that get tokens: their user is valid and their sign-in has not ended.

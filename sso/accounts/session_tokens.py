@@ -165,6 +165,7 @@ class SessionTokens:
         options: LoginOptions,
         source: TokenSource | None = None,
         sign_in_id: str = "",
+        device_key: bytes | None = None,
     ) -> PreparedSessionTokens:
         """Returns new tokens, for a statement that issues them."""
         kind, life = self._kind_and_life(options, source)
@@ -187,6 +188,7 @@ class SessionTokens:
             "gapp_id": options.gapp_id,
             "ips": ",".join(ips) if ips is not None else None,
             "max_s": float(self._max_s),
+            "device_key": device_key,
         }
         return PreparedSessionTokens(token, stoken, life, sign_in_id, columns)
 

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 
 from sso.admin.answers.permissions import IMPACT
 from sso.admin.answers.shape import NO_DATA, NO_DATA_ANSWER, AnswerShape
-from sso.admin.answers.users import MergeMovesJson, UnmergedJson, UserLinkJson
+from sso.admin.answers.users import MergeMovesJson, RecentMergeJson, UnmergedJson, UserLinkJson
 from sso.admin.caller import AdminCaller
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import (
@@ -72,6 +72,12 @@ class UserLinkResource:
         changed = await self._merges.unmerge(mode, into.user_id, request.body.from_id, check)
         return record_response({"changed": changed})
 
+    async def merges(self, request: AdminRequest) -> AdminResponse:
+        """Lists the users who were merged into this one within the last 7 days, so that it can be undone."""
+        user = await self._users.require(request.path["user_id"])
+        merges = [{"from": name, "at": rfc3339(at)} for name, at in await self._merges.recent(user.user_id)]
+        return slice_response(merges, request.query, lambda merge: str(merge["from"]))
+
     async def links(self, request: AdminRequest) -> AdminResponse:
         """Lists the keys of devices and the accounts at stores and other providers with which the user signs in."""
         user = await self._users.require(request.path["user_id"])
@@ -136,6 +142,7 @@ class UserLinkResource:
                 summary="Undo a merge of users",
                 example={"from": "1002"},
             ),
+            AdminRoute("GET", f"{user}/merges", view, self.merges, ListQuery, answer=AnswerShape(RecentMergeJson)),
             AdminRoute("GET", f"{user}/links", view, self.links, ListQuery, answer=AnswerShape(UserLinkJson)),
             AdminRoute(
                 "DELETE",

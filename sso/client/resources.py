@@ -115,6 +115,10 @@ class UserRecords(Resource):
         """Undoes the merge of ``merged`` into the user. ``changed``: what was changed since, and stays."""
         return ApiCall("POST", self._at(user_id, "unmerge"), read_record, json={"from": merged}, timeout_s=60)
 
+    def merges(self, user_id: str) -> ListCall:
+        """The users who were merged into this one within the last 7 days."""
+        return ListCall("GET", self._at(user_id, "merges"), read_page)
+
     def links(self, user_id: str) -> ListCall:
         """The keys of devices and the store accounts with which the user signs in."""
         return ListCall("GET", self._at(user_id, "links"), read_page)

@@ -11,6 +11,8 @@ NOTICES: Mapping[str, str] = {
     "user-enabled": "The user can sign in again.",
     "user-banned": "The user has been banned, and signed out in the scope of the ban.",
     "user-unbanned": "The ban has been lifted. Nothing that it ended comes back.",
+    "user-merged": "The users have been merged. For 7 days you can undo it here.",
+    "user-unmerged": "The merge has been undone. Both users are as before.",
     "user-deleted": "The account has been closed.",
     "user-kept": "The deletion has been cancelled. The user can sign in again.",
     "sessions-ended": "The user has been signed out everywhere.",

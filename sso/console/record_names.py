@@ -39,6 +39,9 @@ class RecordNames:
     found: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # (kind, id) -> name and detail
     visible: frozenset[str] = frozenset()  # the kinds whose names the administrator may see
 
+    def __or__(self, other: "RecordNames") -> "RecordNames":
+        return RecordNames({**self.found, **other.found}, self.visible | other.visible)
+
     def of(self, kind: str, id: object, stored: str = "") -> RecordName:
         """Returns how a page names the record. ``stored``: the name that is known of one that no longer exists."""
         key, noun = str(id), _NOUNS.get(kind, kind)

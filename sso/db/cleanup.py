@@ -40,6 +40,7 @@ TABLES = (
     "upstream_attempts",
     "upstream_nonces",
     "pending_identities",
+    "link_conflicts",
     "node_workers",
     "service_figures",
     "login_funnel",

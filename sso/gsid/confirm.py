@@ -13,7 +13,7 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
 from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
-from sso.gsid.guest_merges import GuestMerges, GuestPreview
+from sso.gsid.guest_merges import GuestMerges, GuestPreview, StoreAccountElsewhere
 from sso.gsid.login_link import EMPTY_LINK, LoginLink
 from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, GameSessionData, LinkValues
 from sso.gsid.session_store import NO_VALUES, GameSessionStore, SessionOnPage
@@ -40,6 +40,7 @@ class ConfirmationView:
     application_ids: tuple[int, ...] = ()
     guest: GuestLink | None = None  # who is linked to the account, or becomes it
     linked: str | None = None
+    conflict: StoreAccountElsewhere | None = None
 
     def same_network(self, address: Address) -> bool:
         """Whether the browser and the game have the same address (IPv6: the same /64)."""
@@ -73,6 +74,7 @@ class Confirmation:
         values = await self._link_values(stored.session, link)
         session = values.apply_to(stored.session)
         site = await self._site(session)
+        guest = session.guest_link
         *others, _ = session.application_ids or (0,)
         return ConfirmationView(
             gsid=gsid,
@@ -89,8 +91,9 @@ class Confirmation:
             parameters=link.parameters(values),
             site=site,
             application_ids=session.application_ids,
-            guest=session.guest_link,
+            guest=guest,
             linked=session.linked,
+            conflict=await self._merges.conflict(guest) if guest and not session.linked else None,
         )
 
     async def is_allowed(self, gsid: str, user: User, link: LoginLink = EMPTY_LINK) -> bool:

@@ -21,7 +21,17 @@ class GuestPreview:
     gains: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class StoreAccountElsewhere:
+    """A store account that the guest wanted to link in the game, and that belongs to another user."""
+
+    provider: str
+    identity: str
+
+
 class GuestMerges(Protocol):
+    async def conflict(self, link: GuestLink) -> StoreAccountElsewhere | None: ...
+
     async def preview(self, link: GuestLink, user: User) -> GuestPreview | None:
         """Returns None if the guest cannot be merged into the user."""
 

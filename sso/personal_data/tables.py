@@ -33,6 +33,7 @@ TRANSIENT = (
     "email_codes",
     "factor_guesses",
     "game_sessions",
+    "link_conflicts",
     "oauth_codes",
     "oauth_site_sessions",
     "recovery_codes",

@@ -6,10 +6,12 @@ from sso.accounts.api_operations import (
     AUTHENTICATION_DATA,
     LOGIN_EXAMPLE,
     LOGIN_TAG,
+    PAGES_TAG,
     SERVICE_JWT_HEADER,
 )
 from sso.players.routes import SIGNATURE_HEADER, GuestFields
-from sso.web.api_description import ApiBody, ApiOperation, ApiParameter, form, ok
+from sso.upstream.recent_login import CONFLICT_PATH
+from sso.web.api_description import ApiBody, ApiOperation, ApiParameter, form, ok, page
 
 _EXAMPLE = {
     "public_key": "MCowBQYDK2VwAyEA…",
@@ -49,6 +51,9 @@ OPERATIONS = (
         ApiBody(GuestFields, examples={"guest": _EXAMPLE}),
         (401, 403, 404, 429),
     ),
+    page(CONFLICT_PATH, PAGES_TAG, "Ask about a store account that belongs to another account", "gsid"),
+    form(f"{CONFLICT_PATH}/move", PAGES_TAG, "Move the link to the other user", "gsid", errors=(403, 409)),
+    form(f"{CONFLICT_PATH}/merge", PAGES_TAG, "Merge the accounts", "gsid", errors=(403, 409)),
     form(
         "/account/keys/remove",
         TAG,

@@ -8,7 +8,7 @@ from sso.accounts.bans.identity_store import key_identity, link_identity, refuse
 from sso.accounts.guarded_statements import NOW
 from sso.accounts.model import GUEST_TAG, User
 from sso.accounts.session_token_statements import ISSUE_COLUMNS, ISSUE_CTES
-from sso.accounts.user_store import GUEST_LOGIN_KEY, unused_user_id
+from sso.accounts.user_store import GUEST_LOGIN_KEY, lock_user, unused_user_id
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.ban import Ban
@@ -29,7 +29,7 @@ _SIGN_IN = BatchStatement(
         SELECT * FROM {{items}}
     ), owned AS (
         -- The items whose key is known.
-        SELECT item.*, k.user_id FROM item JOIN device_keys k ON {by_index("k.digest", "item.key")}
+        SELECT item.*, k.user_id FROM item JOIN device_keys k ON {by_index("k.digest", "item.device_key")}
     ), valid_users AS (
         -- Their users, locked against revocation.
         SELECT * FROM users WHERE user_id = ANY (ARRAY(SELECT user_id FROM owned)) AND NOT disabled
@@ -46,7 +46,7 @@ _SIGN_IN = BatchStatement(
         -- The items that have not been sent before, of users who are not banned.
         SELECT * FROM first_items WHERE nonce = ANY (ARRAY(SELECT digest FROM new_nonces)) AND ban IS NULL
     ), stale_keys AS (
-        SELECT digest FROM device_keys WHERE digest = ANY (ARRAY(SELECT key FROM valid_items))
+        SELECT digest FROM device_keys WHERE digest = ANY (ARRAY(SELECT device_key FROM valid_items))
             AND last_used < now() - interval '1 minute' FOR NO KEY UPDATE SKIP LOCKED
     ), used_keys AS (
         UPDATE device_keys SET last_used = now() WHERE digest = ANY (ARRAY(SELECT digest FROM stale_keys))
@@ -56,7 +56,7 @@ _SIGN_IN = BatchStatement(
     FROM item LEFT JOIN owned o ON o.n = item.n LEFT JOIN valid_users u ON u.user_id = o.user_id
         LEFT JOIN accepted a ON a.n = item.n
     WHERE o.user_id IS NULL OR u.user_id IS NOT NULL""",
-    {"key": "bytea", "nonce": "bytea", **ISSUE_COLUMNS},
+    {"nonce": "bytea", **ISSUE_COLUMNS},
 )
 # Of several concurrent calls with one key, one inserts it. Only then, the user is inserted.
 _CREATE = Statement(
@@ -71,9 +71,11 @@ _LIST = Statement(
     """SELECT id, algorithm, created, last_used FROM device_keys WHERE user_id = :user_id
     ORDER BY last_used DESC, id LIMIT 100"""
 )
-_DELETE = Statement("DELETE FROM device_keys WHERE user_id = :user_id AND id = :id RETURNING id")
+_DELETE = Statement("DELETE FROM device_keys WHERE user_id = :user_id AND id = :id RETURNING digest")
+# Sign-ins from before sign-ins named their key may have been made with this one.
 _KEY_SIGN_INS = Statement(
-    f"SELECT id FROM sign_ins WHERE user_id = :user_id AND auth = '{GUEST_AUTH}' AND NOT ended LIMIT 1000"
+    f"""SELECT id FROM sign_ins WHERE user_id = :user_id AND NOT ended
+        AND (device_key = :key OR device_key IS NULL AND auth = '{GUEST_AUTH}') LIMIT 1000"""
 )
 # Guests without a key or a sign-in that was used within the last days.
 _UNSEEN = Statement(
@@ -103,9 +105,9 @@ class DeviceKeyStore:
         self._appeal_url = appeal_url
         self._sign_in = SkipLockedBatch(database, _SIGN_IN)
 
-    async def sign_in(self, key: bytes, nonce: bytes, tokens: dict[str, Any]) -> KeySignIn | None:
-        """Issues the tokens to the user of the key, unless the nonce was used. Returns None if the user is disabled."""
-        row = await self._sign_in(key=key, nonce=nonce, **tokens)
+    async def sign_in(self, nonce: bytes, tokens: dict[str, Any]) -> KeySignIn | None:
+        """Issues the tokens to the user of their key, unless the nonce was used. Returns None for a disabled user."""
+        row = await self._sign_in(nonce=nonce, **tokens)
         if row is None:
             return None
         user = User.from_row(row) if row["is_known"] else None
@@ -128,14 +130,16 @@ async def list_keys(runner: Runner, user_id: str) -> list[Row]:
     return await runner.rows(_LIST, user_id=user_id)
 
 
-async def delete_key(tx: Transaction, user_id: str, key_id: str) -> bool:
-    """Returns False if the user has no such key."""
-    return await tx.value(_DELETE, user_id=user_id, id=key_id) is not None
+async def delete_key(tx: Transaction, user_id: str, key_id: str) -> bytes | None:
+    """Returns the digest of the key, or None if the user has no such key."""
+    key: bytes | None = await tx.value(_DELETE, user_id=user_id, id=key_id)
+    return key
 
 
-async def key_sign_ins(runner: Runner, user_id: str) -> list[str]:
-    """Returns the sign-ins of the user that were made with a key."""
-    return [row["id"] for row in await runner.rows(_KEY_SIGN_INS, user_id=user_id)]
+async def key_sign_ins(tx: Transaction, user_id: str, key: bytes) -> list[str]:
+    """Returns the sign-ins of the user that were made with the key. Waits for those that have just begun."""
+    await lock_user(tx, user_id)
+    return [row["id"] for row in await tx.rows(_KEY_SIGN_INS, user_id=user_id, key=key)]
 
 
 async def unseen_guests(runner: Runner, days: int, limit: int) -> list[str]:

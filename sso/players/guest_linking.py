@@ -7,9 +7,10 @@ from sso.accounts.model import User
 from sso.audit.trail import AuditActor
 from sso.core.errors import ApiError, Conflict
 from sso.db.transaction import Transaction
-from sso.gsid.guest_merges import GuestPreview
+from sso.gsid.guest_merges import GuestPreview, StoreAccountElsewhere
 from sso.perm.engine.rules import without_section
 from sso.players.merge import Moves, UserMerges, actor_mode
+from sso.upstream.link_conflict_store import LinkConflicts
 
 
 class _SessionEnded(Conflict):
@@ -23,26 +24,14 @@ class GuestLinking:
     """Implements `sso.gsid.guest_merges.GuestMerges`."""
 
     merges: UserMerges
+    conflicts: LinkConflicts
+
+    async def conflict(self, link: GuestLink) -> StoreAccountElsewhere | None:
+        conflict = await self.conflicts.of_guest(link.guest_id)
+        return StoreAccountElsewhere(conflict.provider, conflict.identity) if conflict else None
 
     async def preview(self, link: GuestLink, user: User) -> GuestPreview | None:
-        """Returns what would move to the account, and what it would gain; None if the guest cannot be merged."""
-        mode = actor_mode(AuditActor(user_id=user.user_id), dry_run=True)
-        try:
-            written = await self.merges.merge(mode, link.guest_id, user.user_id)
-        except ApiError:
-            return None
-        moves = written.result.moves
-        changes = [change for change in written.impact.changes if change.user_id == user.user_id]
-        return GuestPreview(
-            keys=len(moves["keys"]),
-            store_accounts=len(moves["store_accounts"]),
-            application_ids=tuple(sorted({row["application_id"] for row in (*moves["games"], *moves["assignments"])})),
-            roles=tuple(row["name"] for row in moves["assignments"]),
-            groups=len(moves["groups"]),
-            tags=tuple(moves["tags"]),
-            purchases=tuple(moves["purchases"]),
-            gains=tuple(sorted({without_section(entry) for change in changes for entry in change.gained})),
-        )
+        return await preview_merge(self.merges, link.guest_id, user)
 
     async def merge(self, link: GuestLink, user: User) -> bool:
         """Merges the guest. Returns False if the session has ended or the guest is no guest any more."""
@@ -61,3 +50,24 @@ class GuestLinking:
 
     async def is_merged(self, link: GuestLink, user: User) -> bool:
         return await self.merges.merged_into(link.guest_id) == user.user_id
+
+
+async def preview_merge(merges: UserMerges, user_id: str, into: User) -> GuestPreview | None:
+    """Returns what would move to the account, and what it would gain; None if the users cannot be merged."""
+    mode = actor_mode(AuditActor(user_id=into.user_id), dry_run=True)
+    try:
+        written = await merges.merge(mode, user_id, into.user_id)
+    except ApiError:
+        return None
+    moves = written.result.moves
+    changes = [change for change in written.impact.changes if change.user_id == into.user_id]
+    return GuestPreview(
+        keys=len(moves["keys"]),
+        store_accounts=len(moves["store_accounts"]),
+        application_ids=tuple(sorted({row["application_id"] for row in (*moves["games"], *moves["assignments"])})),
+        roles=tuple(row["name"] for row in moves["assignments"]),
+        groups=len(moves["groups"]),
+        tags=tuple(moves["tags"]),
+        purchases=tuple(moves["purchases"]),
+        gains=tuple(sorted({without_section(entry) for change in changes for entry in change.gained})),
+    )

@@ -96,7 +96,7 @@ class GuestSignIn:
         """Returns the authentication data of the user of the key, whose proof was checked."""
         authentication = by_device_key()
         self.requirement.check(second_factor=authentication.has_second_factor)
-        new = self.tokens.prepare(authentication, options)
+        new = self.tokens.prepare(authentication, options, device_key=request.key.digest)
         nonce = hashlib.sha256(request.key.digest + request.nonce.encode()).digest()
         result = await self._present(request.key, nonce, new.columns, peer, options.application_ids)
         if result is None or result.user is None:
@@ -120,12 +120,12 @@ class GuestSignIn:
     async def _present(
         self, key: DeviceKey, nonce: bytes, tokens: dict[str, Any], peer: Address, application_ids: Collection[int]
     ) -> KeySignIn | None:
-        result = await self.store.sign_in(key.digest, nonce, tokens)
+        result = await self.store.sign_in(nonce, tokens)
         if result is None or result.is_known:
             return result
         await self.limit.count(peer)
         await self.store.create_guest(key.digest, key.algorithm, str(peer), application_ids)
-        return await self.store.sign_in(key.digest, nonce, tokens)
+        return await self.store.sign_in(nonce, tokens)
 
     async def _refuse(self, failure: ProofFailure, address: Address) -> ApiError:
         LOGINS.add(METHOD, "wrong_credentials")

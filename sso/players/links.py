@@ -49,11 +49,13 @@ class UserLinks:
     async def remove(self, user: User, link_id: str, actor: AuditActor | None = None) -> bool:
         """Removes a key or a store account. Returns False if the user has none with this id.
 
-        Raises Conflict if the user could not sign in any more. What was issued to devices with keys ends; those that
-        still have a key sign in again with it. With an ``actor``, the audit trail gets an entry.
+        Raises Conflict if the user could not sign in any more. What was issued to the device with the key ends. With an
+        ``actor``, the audit trail gets an entry.
         """
-        if await self._database.transaction(_remove_key, user.user_id, link_id):
-            await self._games.end(user.user_id, await key_sign_ins(self._database, user.user_id))
+        key = await self._database.transaction(_remove_key, user.user_id, link_id)
+        if key is not None:
+            sign_ins = await self._database.transaction(key_sign_ins, user.user_id, key)
+            await self._games.end(user.user_id, sign_ins)
         else:
             try:
                 if not await self._identities.unlink(user, link_id):
@@ -65,11 +67,12 @@ class UserLinks:
         return True
 
 
-async def _remove_key(tx: Transaction, user_id: str, link_id: str) -> bool:
+async def _remove_key(tx: Transaction, user_id: str, link_id: str) -> bytes | None:
     await lock_user(tx, user_id)
-    if not await delete_key(tx, user_id, link_id):
-        return False
+    key = await delete_key(tx, user_id, link_id)
+    if key is None:
+        return None
     if not await can_sign_in(tx, user_id):
         raise Conflict(LAST_WAY)
     await record_event(tx, user_id, EventKind.DEVICE_KEY_REMOVED)
-    return True
+    return key

@@ -7,6 +7,7 @@ alias. Its login, password, passkeys and consents are not moved.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
@@ -105,9 +106,9 @@ class UserMerges:
         """Returns the user whom this one was merged into."""
         return await store.merged_into(self._database, user_id)
 
-    async def merged_users(self, user_id: str) -> list[str]:
-        """Returns the users who were merged into this one and can still be separated, the last one first."""
-        return await store.merged_users(self._database, user_id)
+    async def recent(self, user_id: str) -> list[tuple[str, datetime]]:
+        """Returns the users who were merged into this one and can still be separated, and when, the last one first."""
+        return await store.recent_merges(self._database, user_id)
 
     async def _scope(self, user_id: str, into: str) -> Scope:
         """Everything of either user: a merge changes only the records that the first one has."""

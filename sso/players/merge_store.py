@@ -1,6 +1,7 @@
 """Merges of users in the database: what moves from one user to another, and back."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from sso.db.statement import Statement
@@ -101,8 +102,8 @@ _PROJECTS = Statement(
     UNION SELECT g.project_id FROM group_users u JOIN user_groups g ON g.id = u.group_id WHERE u.user_id = :user_id"""
 )
 _MERGED_INTO = Statement("SELECT merged_into FROM users WHERE user_id = :user_id")
-_MERGED_USERS = Statement(
-    f"""SELECT user_id FROM user_merges WHERE into_id = :user_id AND at > now() - interval '{UNDO_DAYS} days'
+_RECENT_MERGES = Statement(
+    f"""SELECT user_id, at FROM user_merges WHERE into_id = :user_id AND at > now() - interval '{UNDO_DAYS} days'
     ORDER BY at DESC"""
 )
 # After the time in which a merge can be undone, nothing personal of the merged user is kept but the id.
@@ -184,9 +185,9 @@ async def reopen_merged(tx: Transaction, user_id: str, *, disabled: bool) -> Non
     await tx.value(_FORGET, user_id=user_id)
 
 
-async def merged_users(runner: Runner, user_id: str) -> list[str]:
-    """Returns the users who were merged into this one and can still be separated, the last one first."""
-    return [row["user_id"] for row in await runner.rows(_MERGED_USERS, user_id=user_id)]
+async def recent_merges(runner: Runner, user_id: str) -> list[tuple[str, datetime]]:
+    """Returns the users who were merged into this one and can still be separated, and when, the last one first."""
+    return [(row["user_id"], row["at"]) for row in await runner.rows(_RECENT_MERGES, user_id=user_id)]
 
 
 async def merged_into(runner: Runner, user_id: str) -> str | None:

@@ -124,6 +124,16 @@ class LinkedIdentities:
         self._outbox.wake_senders()
         return unlinked
 
+    async def notify_of_move(self, tx: Runner, owner: User, user: User, provider_name: str, identity_name: str) -> None:
+        """Tells both users that an identity was moved from one to the other, as after an unlink and a link."""
+        await self._notify(tx, owner, UNLINKED_SUBJECT, Text(UNLINKED, provider=provider_name))
+        if user.login:  # a guest has no address
+            change = Text(LINKED, provider=provider_name, identity=identity_name)
+            await self._notify(tx, user, LINKED_SUBJECT, change)
+
+    def wake_senders(self) -> None:
+        self._outbox.wake_senders()
+
     async def _notify(self, tx: Runner, user: User, subject: Text, change: Text) -> None:
         content = MailContent(Text(subject, service=self._brand.name), (change, ADVICE))
         await self._outbox.put(tx, user.login, content, user.lang)

@@ -21,7 +21,7 @@ from sso.upstream.attempt_store import BegunAttempt
 from sso.upstream.errors import AttemptExpired, InvalidAnswer, UpstreamError
 from sso.upstream.identity_store import PendingIdentities, PendingIdentity
 from sso.upstream.model import IdentityProvider
-from sso.upstream.recent_login import LINK_PATH
+from sso.upstream.recent_login import CONFLICT_PATH, LINK_PATH
 from sso.upstream.registration import AccountExists, IdentityRegistration
 from sso.upstream.sign_in import (
     IdentityBelongsToOther,
@@ -38,6 +38,7 @@ from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import form_fields, page
 from sso.web.redirects import safe_next, see_other
+from sso.web.request import client_address
 
 MAX_PARAMETERS = 64
 BELONGS_TO_OTHER = _("This %(provider)s account is already linked with another account here.")
@@ -101,6 +102,8 @@ def upstream_pages(
                 return completion.redirect(session, "/login" + next_query(next_path))
             case IdentityLinked():
                 return see_other(account_url("identity-linked"))
+            case IdentityBelongsToOther(can_decide=True):
+                return see_other(CONFLICT_PATH)
             case IdentityBelongsToOther():
                 text = Text(BELONGS_TO_OTHER, provider=provider.name)
                 return await show_problem(_("Already linked"), text, 409, "/account")
@@ -138,7 +141,10 @@ def upstream_pages(
         try:
             await view.count_request()
             provider = await sign_in.provider(pending.provider_id)
-            created = await registration.create(provider, browser_secret, nick, current_language.get())
+            flow = await view.flow(pending.next_path)
+            created = await registration.create(
+                provider, browser_secret, nick, current_language.get(), flow.guest if flow else None
+            )
         except TooManyAttempts as error:
             return await show_unknown(pending, nick, problem=retry_message(error), status=429, headers=error.headers)
         except AccountExists:
@@ -152,6 +158,9 @@ def upstream_pages(
 
     async def show_unknown(pending: PendingIdentity, nick: str, **context: Any) -> Response:
         provider = await sign_in.provider(pending.provider_id)
+        flow = await view.flow(pending.next_path)
+        if flow is not None and flow.guest is not None:  # who becomes the account: say which game asks
+            context = {**flow.details(client_address()), **context}
         return await page(
             "unknown_identity.html",
             page_title=_("No account yet"),

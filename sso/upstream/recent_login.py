@@ -1,20 +1,27 @@
 """Linking an identity with an account needs a recent login to the account: the login form asks if there is none."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sso.accounts.login.flow import LoginFlow
+from sso.accounts.guest_upgrade_store import GuestLink
+from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.session_store import Session
+from sso.core.errors import ApiError
 from sso.core.net import Address
+from sso.upstream.identity_store import PendingIdentities
+from sso.web.cookies import UPSTREAM_COOKIE, read_cookie
 
 LINK_PATH = "/login/identity/link"  # links the identity that waits in this browser
+CONFLICT_PATH = "/login/identity/conflict"  # asks about an identity that belongs to another account
 
 
 @dataclass(frozen=True)
 class LinkLoginFlow:
     recent: RecentAuthentication
+    inner: LoginFlow | None = None  # the flow that the identity was asked for, and that continues afterwards
 
     path: str = LINK_PATH
     continue_path: str = LINK_PATH
@@ -25,10 +32,14 @@ class LinkLoginFlow:
     ui_locales: str = ""
     site_brand: None = None
     needs_new_login: bool = False
-    guest: None = None
+
+    @property
+    def guest(self) -> GuestLink | None:
+        """The guest of the game becomes the account that is created for the identity."""
+        return self.inner.guest if self.inner else None
 
     def details(self, address: Address) -> Mapping[str, Any]:
-        return {}
+        return self.inner.details(address) if self.inner and self.guest else {}
 
     def accepts(self, session: Session) -> bool:
         return self.recent.is_recent(session)
@@ -41,8 +52,16 @@ class LinkLoginFlow:
 
 
 class LinkLoginFlows:
-    def __init__(self, recent: RecentAuthentication) -> None:
-        self._flow = LinkLoginFlow(recent)
+    def __init__(self, recent: RecentAuthentication, pending: PendingIdentities, flows: LoginFlows) -> None:
+        """``flows``: those that may have sent the browser to the provider."""
+        self._recent = recent
+        self._pending = pending
+        self._flows = flows
 
     async def find(self, path: str) -> LoginFlow | None:
-        return self._flow if path == LINK_PATH else None
+        if path != LINK_PATH:
+            return None
+        pending, inner = await self._pending.get(read_cookie(UPSTREAM_COOKIE)), None
+        with suppress(ApiError):  # the other flow may have ended
+            inner = await self._flows.find(pending.next_path) if pending else None
+        return LinkLoginFlow(self._recent, inner)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import structlog
 
+from sso.accounts.guest_upgrade_store import GuestLink, upgrade_guest
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User, stored_login
+from sso.accounts.ports import LoginWrites
 from sso.accounts.terms.terms import Terms
-from sso.accounts.user_store import create_user
+from sso.accounts.user_store import create_user, is_login_used
 from sso.core.mail_address import check_mail_address
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
@@ -40,12 +42,14 @@ class IdentityRegistration:
         links: LinkedIdentities,
         pending: PendingIdentities,
         terms: Terms,
+        writes: LoginWrites,
         *,
         is_open: bool,
     ) -> None:
         self._database = database
         self._links = links
         self._pending = pending
+        self._writes = writes
         self.terms = terms
         self.is_open = is_open
 
@@ -60,10 +64,16 @@ class IdentityRegistration:
             return None
 
     async def create(
-        self, provider: IdentityProvider, browser_secret: str, nick: str, language: str
+        self,
+        provider: IdentityProvider,
+        browser_secret: str,
+        nick: str,
+        language: str,
+        guest: GuestLink | None = None,
     ) -> NewAccount | None:
         """Creates a user without a password who signs in with the identity that waits in this browser.
 
+        A ``guest`` becomes that user, and keeps the id, unless the guest's session has ended meanwhile.
         Returns None if no such identity waits. Raises AccountExists.
         """
 
@@ -72,8 +82,12 @@ class IdentityRegistration:
             login = self.verified_address(provider, pending) if pending else None
             if pending is None or login is None or pending.provider_id != provider.provider_id:
                 return None
-            accepted = self.terms.accepted_version
-            user = await create_user(tx, login, None, nick, language, email_verified=True, accepted_terms=accepted)
+            accepted, user = self.terms.accepted_version, None
+            if guest is not None and not await is_login_used(tx, login):
+                user = await upgrade_guest(tx, guest, login, None, nick, language, accepted)
+            user = user or await create_user(
+                tx, login, None, nick, language, email_verified=True, accepted_terms=accepted
+            )
             if user is None:
                 raise AccountExists
             await self._links.insert(tx, user.user_id, provider, pending.identity)
@@ -82,7 +96,10 @@ class IdentityRegistration:
             return NewAccount(user, pending.next_path)
 
         try:
-            created = await self._database.transaction(work)
+            if guest is None:
+                created = await self._database.transaction(work)
+            else:  # permissions may depend on the login and on the tag of guests
+                created = await self._writes.write_login(guest.guest_id, work)
         except UniqueViolation:
             raise AccountExists from None
         if created:

@@ -16,6 +16,7 @@ from sso.telemetry.counters import LOGINS
 from sso.upstream.attempt_store import AttemptStore, BegunAttempt
 from sso.upstream.errors import AccountDisabled, AttemptExpired, UnknownProvider, UpstreamError
 from sso.upstream.identity_store import PendingIdentities, PendingIdentity
+from sso.upstream.link_conflict_store import LinkConflicts
 from sso.upstream.linked_identities import IdentityTaken, LinkedIdentities
 from sso.upstream.model import Attempt, IdentityProvider, ProviderAdapter, UpstreamIdentity
 from sso.upstream.provider_store import ProviderStore
@@ -45,7 +46,12 @@ class IdentityLinked:
 
 @dataclass(frozen=True)
 class IdentityBelongsToOther:
-    """The identity that a signed-in user wanted to link belongs to another account."""
+    """The identity that a signed-in user wanted to link belongs to another account.
+
+    ``can_decide``: it is remembered, so that the owner of both can move it.
+    """
+
+    can_decide: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,7 @@ class UpstreamSignIn:
         attempts: AttemptStore,
         links: LinkedIdentities,
         pending: PendingIdentities,
+        conflicts: LinkConflicts,
         base_url: str,
     ) -> None:
         self._providers = providers
@@ -77,6 +84,7 @@ class UpstreamSignIn:
         self._attempts = attempts
         self._links = links
         self._pending = pending
+        self._conflicts = conflicts
         self._base_url = base_url
 
     async def provider(self, provider_id: str) -> IdentityProvider:
@@ -160,8 +168,11 @@ class UpstreamSignIn:
                 await self._keep(browser_secret, provider, identity, "/account")
                 return IdentityUnknown()
             return IdentityBelongsToOther()
+        if user is not None and user.user_id != begun.user_id:
+            await self._conflicts.record(session.user, provider.provider_id, identity.subject, browser_secret)
+            return IdentityBelongsToOther(can_decide=True)
         if user is not None:
-            return IdentityLinked() if user.user_id == begun.user_id else IdentityBelongsToOther()
+            return IdentityLinked()
         return await self.link(session, provider, identity)
 
     async def link(self, session: Session, provider: IdentityProvider, identity: UpstreamIdentity) -> LinkOutcome:

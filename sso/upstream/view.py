@@ -6,9 +6,10 @@ import structlog
 from quart import Response
 
 from sso.accounts.errors import TooManyAttempts
-from sso.accounts.login.flow import LoginFlows
+from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.form import LoginForm
 from sso.accounts.login.messages import retry_message
+from sso.core.errors import ApiError
 from sso.core.language import Text
 from sso.db.rate_limit import RateLimiter
 from sso.upstream.attempt_store import BegunAttempt
@@ -56,6 +57,13 @@ class UpstreamView:
         if is_new:
             set_cookie(response, UPSTREAM_COOKIE, browser_secret, COOKIE_S)
         return response
+
+    async def flow(self, next_path: str) -> LoginFlow | None:
+        """Returns the flow that waits for the sign-in, or None if there is none, or it has ended."""
+        try:
+            return await self._login_flows.find(next_path) if next_path else None
+        except ApiError:
+            return None
 
     async def show_failure(
         self, provider: IdentityProvider, error: UpstreamError, begun: BegunAttempt | None = None

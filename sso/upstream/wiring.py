@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.ports import LoginWrites
 from sso.accounts.terms.terms import Terms
 from sso.config import Settings
 from sso.core.brand import CurrentBrand
@@ -14,6 +15,7 @@ from sso.upstream.attempt_store import AttemptStore
 from sso.upstream.connection_test import ConnectionTest
 from sso.upstream.http_client import STORE_LIMITS, ProviderClient
 from sso.upstream.identity_store import PendingIdentities
+from sso.upstream.link_conflict_store import LinkConflicts
 from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import ProviderAdapter
 from sso.upstream.oauth2 import OAuth2
@@ -35,6 +37,7 @@ class Upstream:
     providers: ProviderStore
     provider_list: ProviderList
     links: LinkedIdentities
+    conflicts: LinkConflicts
     pending: PendingIdentities
     sign_in: UpstreamSignIn
     registration: IdentityRegistration
@@ -44,7 +47,13 @@ class Upstream:
 
 
 def build_upstream(
-    settings: Settings, database: Database, keyring: Keyring, outbox: Outbox, brand: CurrentBrand, terms: Terms
+    settings: Settings,
+    database: Database,
+    keyring: Keyring,
+    outbox: Outbox,
+    brand: CurrentBrand,
+    terms: Terms,
+    writes: LoginWrites,
 ) -> Upstream:
     addresses = ReceiverAddresses(settings.upstream_networks, loopback=False)
     client = ProviderClient(settings.upstream_ca_file, addresses, allow_http=not settings.https)
@@ -54,6 +63,7 @@ def build_upstream(
     providers = ProviderStore(database, keyring)
     attempts = AttemptStore(database)
     links = LinkedIdentities(database, keyring, outbox, brand, settings.appeal_url or "")
+    conflicts = LinkConflicts(database, links)
     pending = PendingIdentities(database, keyring)
     adapters: dict[str, ProviderAdapter] = {
         "oidc": OpenIdConnect(client, database.clock),
@@ -70,9 +80,12 @@ def build_upstream(
         providers=providers,
         provider_list=ProviderList(providers),
         links=links,
+        conflicts=conflicts,
         pending=pending,
-        sign_in=UpstreamSignIn(providers, adapters, attempts, links, pending, settings.base_url),
-        registration=IdentityRegistration(database, links, pending, terms, is_open=settings.registration == "open"),
+        sign_in=UpstreamSignIn(providers, adapters, attempts, links, pending, conflicts, settings.base_url),
+        registration=IdentityRegistration(
+            database, links, pending, terms, writes, is_open=settings.registration == "open"
+        ),
         rate=RateLimiter(database, "upstream", settings.rate_upstream),
         connection_test=ConnectionTest(client),
         tickets=TicketVerification(providers, verifiers),

@@ -63,6 +63,7 @@ TABLE: dict[str, Row] = {
     "POST /users/<user_id>/restore": Row(404),
     "POST /users/<user_id>/merge": Row(400),
     "POST /users/<user_id>/unmerge": Row(400),
+    "GET /users/<user_id>/merges": Row(404),
     "GET /users/<user_id>/links": Row(404),
     "DELETE /users/<user_id>/links/<link_id>": Row(404),
     "GET /users/<user_id>/permissions": Row(200, f"{PERMISSIONS}?application_id={{application}}"),

@@ -35,6 +35,8 @@ FORMS = {
     "/console/users/<user_id>": AdminRight.MANAGE_USERS,
     "/console/users/<user_id>/password": AdminRight.MANAGE_USERS,
     # These also need the right to ban, or to ban in some project, which depends on the user.
+    "/console/users/<user_id>/merge": AdminRight.MANAGE_USERS,
+    "/console/users/<user_id>/unmerge": AdminRight.MANAGE_USERS,
     "/console/users/<user_id>/bans": AdminRight.VIEW_USERS,
     "/console/users/<user_id>/bans/<ban_id>/lift": AdminRight.VIEW_USERS,
     "/console/users/<user_id>/disable": AdminRight.MANAGE_USERS,

@@ -136,6 +136,7 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
     other: str = api("create_user", {"login": "twin@example.com", "tags": ["twin"]})["user_id"]
     api("merge_user", {"into": user_id}, {"dry_run": "1"}, user_id=other)
     api("merge_user", {"into": user_id}, user_id=other)
+    api("list_user_merges", **at)
     api("unmerge_user", {"from": other}, **at)
     guest = Device().sign_in(studio.client)["user_id"]
     api("merge_user", {"into": user_id}, user_id=guest)

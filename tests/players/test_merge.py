@@ -9,10 +9,12 @@ import pytest
 
 from sso.services import Services
 from tests.admin.conftest import Administrator, administrator
+from tests.console.conftest import ConsoleBrowser
 from tests.kit.browser import query
 from tests.kit.guest import Device
 from tests.kit.server import Server
 from tests.kit.session_tokens import new_application
+from tests.perm.endpoints.conftest import FACTOR as STUDIO_FACTOR
 from tests.perm.endpoints.conftest import Studio
 
 ROLES = ("a", "b", "c")
@@ -81,6 +83,7 @@ def test_merge_moves_and_undo_restores(server: Server, root: Administrator, stud
         assert done.json()["moves"] == preview["moves"]
         assert root.data(f"/users/{guest}")["merged_into"] == account
         assert device.sign_in(studio.client)["user_id"] == account
+        assert permissions(root, [guest], games) == permissions(root, [account], games)
         held = {rule for rules in permissions(root, [account], games) for rule in rules}
         assert held >= {rule for rules in before[: len(games)] for rule in rules if rule.endswith(ROLES)}
         undone = unmerge(root, account, guest)
@@ -90,6 +93,41 @@ def test_merge_moves_and_undo_restores(server: Server, root: Administrator, stud
         assert root.data(f"/users/{guest}")["merged_into"] is None
     types = [row["type"] for row in query(server, "SELECT type FROM change_events ORDER BY position")]
     assert {"user_merged", "user_unmerged"} <= set(types)
+
+
+def test_questions_about_a_merged_user_are_about_the_account(
+    server: Server, root: Administrator, studio: Studio
+) -> None:
+    """Also those about an account that was merged itself, and after the account has changed."""
+    (game,) = new_games(server, 1)
+    guest, middle = Device().sign_in(studio.client)["user_id"], Device().sign_in(studio.client)["user_id"]
+    account = studio.user().user_id
+
+    def answers(user_id: str) -> list[Any]:
+        questions = [{"user_id": user_id, "application_id": game, "rule": rule} for rule in ("a", "b")]
+        checked = studio.root.call("check", data={"questions": questions}).data
+        fields: dict[str, Any] = {"application_id": game, "type": "list_short", "data": {"user_id": user_id}}
+        listed = studio.root.call("meta/data", action="get", **fields).data
+        evaluated = studio.client.post(
+            "/access/v1/evaluation",
+            headers={"Authorization": f"Bearer {studio.root.jwt}", "Factor": STUDIO_FACTOR},
+            json={
+                "subject": {"type": "user", "id": user_id},
+                "resource": {"type": "application", "id": str(game)},
+                "action": {"name": "a"},
+            },
+        ).json()["decision"]
+        return [[item["allow"] for item in checked], listed, evaluated]
+
+    assert answers(guest) == [[False, False], [], False]  # and caches them
+    merge(root, guest, middle)
+    merge(root, middle, account)
+    for role, expected in (
+        ("a", [[True, False], ["private_data.a"], True]),
+        ("b", [[False, True], ["private_data.b"], False]),
+    ):
+        give(server, account, game, roles=[role])
+        assert answers(guest) == answers(middle) == answers(account) == expected
 
 
 def test_what_was_changed_since_the_merge_is_reported_and_kept(
@@ -136,6 +174,19 @@ def test_the_last_key_of_a_guest_stays(root: Administrator, studio: Studio) -> N
     assert root.request("DELETE", f"/users/{guest}/links/none").status_code == 404
 
 
+def test_removing_a_key_ends_the_sign_ins_of_this_key_alone(root: Administrator, studio: Studio) -> None:
+    devices, account = (Device(), Device()), studio.user().user_id
+    for device in devices:
+        merge(root, device.sign_in(studio.client)["user_id"], account)
+    tokens = [device.sign_in(studio.client)["token"] for device in devices]
+    newest, _ = root.data(f"/users/{account}/links")  # the key that was used last
+    assert root.request("DELETE", f"/users/{account}/links/{newest['id']}").status_code == 200
+    answers = [studio.client.post("/proxy/api/login", json={"token": token}).status_code for token in tokens]
+    assert sorted(answers) == [200, 401]
+    for device, answer in zip(devices, answers, strict=True):  # the key without a user makes a new guest
+        assert (device.sign_in(studio.client)["user_id"] == account) == (answer == 200)
+
+
 def test_commands_merge_and_undo(server: Server, studio: Studio) -> None:
     guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
     assert "keys:" in server.sso("user", "merge", guest, account, "--dry-run").stdout
@@ -154,3 +205,29 @@ async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(servic
     await services.database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
     assert await players.expiry.erase_unseen() == 1
     assert await services.database.value(Statement("SELECT count(*) FROM users WHERE login = ''")) == 0
+
+
+def test_console_previews_merges_and_undoes(server: Server, root: Administrator, studio: Studio) -> None:
+    (game,) = new_games(server, 1)
+    guest, account = Device().sign_in(studio.client)["user_id"], studio.user()
+    give(server, guest, game, roles=["a"], public_data={"level": {"value": True}})
+    path, other = f"/console/users/{guest}/merge", f"/console/users/{account.user_id}/merge"
+    with ConsoleBrowser(server, studio.root) as browser:
+        browser.open(path)
+        for into, problem in (("nobody@example.com", "There is no user"), (guest, "This is the same user")):
+            assert problem in browser.get(path, params={"into": into}).text
+        page = browser.open(path, params={"into": account.login})
+        assert all(text in page for text in ("Keys of devices: 1", "<code>a</code> at", "gains", ">a<", "Merge users"))
+        assert root.data(f"/users/{guest}")["merged_into"] is None  # a preview changes nothing
+        assert browser.act(path) == "The users have been merged. For 7 days you can undo it here."
+        assert root.data(f"/users/{guest}")["merged_into"] == account.user_id
+        assert [merge["from"] for merge in root.data(f"/users/{account.user_id}/merges")] == [guest]
+        assert "was merged into" in browser.open(path)
+        give(server, account.user_id, game, public_data={"level": {"value": False}})
+        browser.open(other)
+        undone = browser.submit(f"/console/users/{account.user_id}/unmerge")
+        assert f"games: {game} was changed" in undone.text
+        assert root.data(f"/users/{account.user_id}/merges") == []
+        browser.open(path, params={"into": account.login})
+        browser.act(path)
+        assert browser.act(f"/console/users/{account.user_id}/unmerge").startswith("The merge has been undone")

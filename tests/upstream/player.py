@@ -1,6 +1,7 @@
 """A player's browser, and the records of providers, for tests of sign-in with other providers."""
 
 import itertools
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -82,6 +83,12 @@ def link(browser: Browser, provider_id: str) -> None:
     assert answer.headers.get("Location") == "/login/identity/link", answer.text
     answer = press(browser, "/login/identity/link", "/login/identity/link")
     assert answer.headers["Location"] == "/account?done=identity-linked#identities", answer.text
+
+
+def start_link(browser: Browser, provider_id: str, **fields: str) -> Any:
+    page = browser.http.get("/account").text
+    csrf = re.findall(r'name="csrf" value="([^"]*)"', page)[0]
+    return browser.http.post("/account/identities/link", data={"csrf": csrf, "provider": provider_id, **fields})
 
 
 def press(browser: Browser, path: str, action: str, /, number: int = 0, **fields: str) -> httpx.Response:

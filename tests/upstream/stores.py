@@ -6,6 +6,8 @@ import secrets
 import struct
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -21,6 +23,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.kit.browser import query
 from tests.kit.server import Server
+from tests.upstream import stand_ins
 from tests.upstream.stand_ins import Response
 
 APP_ID, BUNDLE_ID, AUDIENCE = "480", "com.example.game", "game-client"
@@ -204,6 +207,15 @@ class OidcStore(Store):
 
 
 AnyStore = SteamStore | GoogleStore | AppleStore | OidcStore
+
+
+@contextmanager
+def opened(store: AnyStore) -> Iterator[AnyStore]:
+    with stand_ins.running(store):
+        try:
+            yield store
+        finally:
+            store.is_released.set()
 
 
 def add_store(server: Server, store: AnyStore, **fields: Any) -> str:

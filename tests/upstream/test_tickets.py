@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -13,7 +12,6 @@ from sso.client import ClientError, SsoClient, TicketLogin
 from tests.kit.browser import AuthenticatorApp, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server, until
-from tests.upstream import stand_ins
 from tests.upstream.stores import (
     AnyStore,
     AppleStore,
@@ -22,21 +20,13 @@ from tests.upstream.stores import (
     SteamStore,
     add_store,
     link_account,
+    opened,
     refusal,
     send,
 )
 
 KINDS = {"steam": SteamStore, "google": GoogleStore, "apple": AppleStore, "oidc": OidcStore}
 RACERS = 50
-
-
-@contextmanager
-def opened(store: AnyStore) -> Iterator[AnyStore]:
-    with stand_ins.running(store):
-        try:
-            yield store
-        finally:
-            store.is_released.set()
 
 
 @pytest.fixture(params=KINDS)

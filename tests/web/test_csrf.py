@@ -46,6 +46,8 @@ SIGNED_IN = {
     "/account/identities/link": {"provider": "steam", "current_password": PASSWORD},
     "/account/identities/unlink": {"provider": "steam", "current_password": PASSWORD},
     "/account/keys/remove": {"id": "x", "current_password": PASSWORD},
+    "/login/identity/conflict/move": {},
+    "/login/identity/conflict/merge": {},
     "/account/export": {"current_password": PASSWORD},
     "/account/delete": {"current_password": PASSWORD},
     "/game/<gsid>/continue": {},

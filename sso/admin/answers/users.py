@@ -63,6 +63,9 @@ class MergeMovesJson(TypedDict):
     purchases: list[str]
 
 
+RecentMergeJson = TypedDict("RecentMergeJson", {"from": str, "at": Time})
+
+
 class UnmergedJson(TypedDict):
     changed: list[str]
 

@@ -9,7 +9,7 @@ from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
 from sso.console.list_pages import Record, Variables
 from sso.console.record_names import RecordNames
 from sso.console.sections import USERS
-from sso.console.users.detail_pages import EVERYTHING, USER, path_of
+from sso.console.users.detail_pages import EVERYTHING, USER, frame_of, path_of
 from sso.console.users.role_pages import choices_of
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
@@ -33,11 +33,7 @@ def user_ban_pages(console: ConsoleView, routes: Blueprint) -> None:
         return await console.show(
             visit,
             "users/bans.html",
-            title=user["nick"] or user["login"],
-            crumbs=[(path_of(user["user_id"]), user["login"])],
-            account=user,
-            base=path_of(user["user_id"]),
-            tab="bans",
+            **frame_of(user, "bans"),
             bans=[{**item, "where": _where(item["scope"], names), "ends": _moment(item["until"])} for item in bans],
             names=names,
             choices=await _choices(visit),

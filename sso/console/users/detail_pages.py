@@ -45,11 +45,7 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint, deletion_days: in
         return await console.show(
             visit,
             f"users/{tab}.html",
-            title=user["nick"] or user["login"],
-            crumbs=[(path_of(user["user_id"]), user["login"])] if tab != "profile" else [],
-            account=user,
-            base=path_of(user["user_id"]),
-            tab=tab,
+            **frame_of(user, tab),
             protection=await visit.protection_of(user["user_id"]) if visit.may("PATCH", USER) else "",
             deletion_days=deletion_days,
             **(_closed_notice(user) if request.args.get("done") == "user-deleted" else {}),
@@ -144,6 +140,13 @@ def _closed_notice(user: Record) -> Record:
     if not user["deletion_due"]:
         return {}
     return {"notice": f"The account has been closed. It will be erased on {day_text(user['deletion_due'])}."}
+
+
+def frame_of(user: Record, tab: str) -> Record:
+    """Returns the values of ``users/frame.html``. A guest has no login, and a user may have no nickname."""
+    title, path = user["nick"] or user["login"] or user["user_id"], path_of(user["user_id"])
+    crumbs = [] if tab == "profile" else [(path, user["login"] or title)]
+    return {"title": title, "crumbs": crumbs, "account": user, "base": path, "tab": tab}
 
 
 def path_of(user_id: str) -> str:

@@ -6,7 +6,7 @@ from sso.console.projects.frame import MAX_CHOICES
 from sso.console.projects.member_pages import role_rows
 from sso.console.role_rows import RoleRow
 from sso.console.sections import USERS
-from sso.console.users.detail_pages import USER, path_of
+from sso.console.users.detail_pages import USER, frame_of
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 
@@ -20,11 +20,7 @@ def user_role_pages(console: ConsoleView, routes: Blueprint) -> None:
         return await console.show(
             visit,
             "users/roles.html",
-            title=user["nick"] or user["login"],
-            crumbs=[(path_of(user_id), user["login"])],
-            account=user,
-            base=path_of(user_id),
-            tab="roles",
+            **frame_of(user, "roles"),
             applications=[
                 {**item, "rows": [RoleRow.of(role) for role in item["roles"]]} for item in given["applications"]
             ],

@@ -55,6 +55,7 @@ from sso.db.tables.service import (
 )
 from sso.db.tables.upstream import (
     identity_providers,
+    link_conflicts,
     linked_identities,
     pending_identities,
     upstream_attempts,
@@ -80,6 +81,7 @@ __all__ = [
     "group_users",
     "identity_providers",
     "known_factors",
+    "link_conflicts",
     "linked_identities",
     "login_challenges",
     "login_funnel",

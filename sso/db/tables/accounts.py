@@ -148,6 +148,7 @@ sign_ins = Table(
     bool_column("second_factor"),  # one was used for the sign-in, or by the browser that confirmed it
     bigint_column("app_id"),
     bigint_column("gapp_id"),
+    Column("device_key", LargeBinary),  # the digest of the key that made the sign-in; NULL: no key did
     bool_column("ended"),  # by the user: its JWTs are invalid; the row is kept until they have expired
     Index("ix_sign_ins_user_id", "user_id", "last_used"),
     expiry_index("sign_ins"),

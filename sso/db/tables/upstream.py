@@ -1,6 +1,6 @@
 """Sign-in with other providers: the providers, the identities that are linked to users, and unfinished sign-ins."""
 
-from sqlalchemy import Column, ForeignKey, Index, LargeBinary, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text, UniqueConstraint
 
 from sso.db.tables.columns import (
     SEALED,
@@ -97,4 +97,18 @@ pending_identities = Table(
     text_column("next"),
     timestamp_column("expires"),
     expiry_index("pending_identities"),
+)
+
+# Identities that a user wanted to link although they belong to another one, until the owner of both decides.
+link_conflicts = Table(
+    "link_conflicts",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), primary_key=True),  # who wanted it
+    Column("link_id", Text, ForeignKey("linked_identities.id", ondelete="CASCADE"), nullable=False),
+    Column("browser", LargeBinary),  # digest of the cookie of the browser; NULL: a guest in a game has asked
+    Column("valid_from", BigInteger, nullable=False),  # that of the user: a revocation ends the question
+    timestamp_column("expires"),
+    Index("ix_link_conflicts_link_id", "link_id"),
+    Index("ix_link_conflicts_browser", "browser"),
+    expiry_index("link_conflicts"),
 )

@@ -26,7 +26,7 @@ from sso.perm.stores.projects import count_authored
 _COLUMNS = {"user_id": "text", "application_id": "int"}
 _FACTS = BatchStatement(facts_sql("{items}"), columns=_COLUMNS)
 _FACTS_AND_VERSION = BatchStatement(
-    facts_sql("{items}", more=f", {version_sql('item.user_id')} AS version"), columns=_COLUMNS
+    facts_sql("{items}", more=f", {version_sql('item.user_id')} AS version, u.merged_into"), columns=_COLUMNS
 )
 _VERSION = BatchStatement(
     f"""SELECT item.n, a.revision, {version_sql("item.user_id")} AS version
@@ -93,15 +93,28 @@ class StoredFacts(FactsReader):
         return {pair: version for pair, row in read if (version := self._version_of(row, epoch)) is not None}
 
     async def read(self, user_id: str, application_id: int) -> VersionedFacts | None:
+        """Facts about a user who was merged into another one are those about that one."""
         epoch = self._database.epoch
         row = await self._facts(user_id=user_id, application_id=application_id)
-        return None if row is None else await self._decode(user_id, application_id, row, epoch)
+        if row is None:
+            return None
+        read = await self._decode(user_id, application_id, row, epoch)
+        return read if row["merged_into"] is None else await self._of_alias(row["merged_into"], application_id) or read
 
     async def read_pairs(self, pairs: Collection[UserAt]) -> dict[UserAt, VersionedFacts]:
         """Reads the facts about several users with one statement, without applications that do not exist."""
         epoch = self._database.epoch
-        read = await _read_pairs(self._database, _FACTS_AND_VERSION, pairs)
-        return {pair: await self._decode(*pair, row, epoch) for pair, row in read}
+        rows = dict(await _read_pairs(self._database, _FACTS_AND_VERSION, pairs))
+        read = {pair: await self._decode(*pair, row, epoch) for pair, row in rows.items()}
+        for pair, row in rows.items():
+            if row["merged_into"] is not None:
+                read[pair] = await self._of_alias(row["merged_into"], pair[1]) or read[pair]
+        return read
+
+    async def _of_alias(self, user_id: str, application_id: int) -> VersionedFacts | None:
+        """Without a version: it would be that of another user than the one whom the cache has the facts for."""
+        read = await self.read(user_id, application_id)
+        return None if read is None else read._replace(version=None)
 
     def _version_of(self, row: Row, epoch: int) -> FactsVersion | None:
         """``epoch`` is that before the row was read."""

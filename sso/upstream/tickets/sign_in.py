@@ -16,6 +16,7 @@ from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.telemetry.counters import LOGINS
 from sso.upstream.identity_store import find_link
+from sso.upstream.link_conflict_store import LinkConflicts
 from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import IdentityProvider
 from sso.upstream.tickets.model import StoreAccount, Ticket
@@ -42,6 +43,7 @@ class TicketSignIn:
         rate_limiter: LoginRateLimiter,
         codes: CodeCheck,
         requirement: UsedFactorRequirement,
+        conflicts: LinkConflicts,
     ) -> None:
         self._database = database
         self._links = links
@@ -49,6 +51,7 @@ class TicketSignIn:
         self._rate_limiter = rate_limiter
         self._codes = codes
         self._requirement = requirement
+        self._conflicts = conflicts
 
     async def sign_in(
         self,
@@ -94,6 +97,7 @@ class TicketSignIn:
             return None
         user: User = link[1]
         if guest is not None and user.user_id != guest.user_id:
+            await self._conflicts.record(guest, provider.provider_id, account.subject)
             raise LinkedToAnother
         needs_code = bool(user.second_factors) and not provider.trusted_second_factor
         if user.is_closed:
