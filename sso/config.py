@@ -38,6 +38,11 @@ def named_config_file(environ: Mapping[str, str] = os.environ) -> Path | None:
     return Path(environ[CONFIG_FILE]) if environ.get(CONFIG_FILE) else None
 
 
+def named_client_secret(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Returns the secret of a service client, which must not be in the arguments of a command."""
+    return environ.get(CLIENT_SECRET)
+
+
 def load(config_file: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
     """Returns the settings of the environment and of a file: the given one, or the one that SSO_CONFIG names."""
     variables = {name: value for name, value in environ.items() if name.startswith(PREFIX) and name not in _NO_SETTINGS}

@@ -11,7 +11,7 @@ import click
 
 from sso.cli.echo import echo
 from sso.cli.types import APPLICATION_ID
-from sso.config import CLIENT_ID, CLIENT_SECRET
+from sso.config import CLIENT_ID, CLIENT_SECRET, named_client_secret
 
 if TYPE_CHECKING:
     from sso.core.bind_address import Bind
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="A file with its secret (default: the variable SSO_CLIENT_SECRET).",
 )
-@click.option("--client-secret", envvar=CLIENT_SECRET, hidden=True)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
@@ -55,7 +54,6 @@ def command(
     bind: str,
     client_id: str,
     client_secret_file: Path | None,
-    client_secret: str | None,
     data_dir: Path,
     max_stale: float,
     serve_stale: bool,
@@ -89,9 +87,9 @@ def command(
     from sso.log import configure_logging
     from sso.replica.async_replica import AsyncReplica
 
-    secret = client_secret_file.read_text().strip() if client_secret_file else client_secret
+    secret = client_secret_file.read_text().strip() if client_secret_file else named_client_secret()
     if not secret:
-        raise click.UsageError("Missing option '--client-secret-file', or the variable SSO_CLIENT_SECRET.")
+        raise click.UsageError(f"Missing option '--client-secret-file', or the variable {CLIENT_SECRET}.")
     if not server.startswith(("https://", "http://")):
         raise click.BadParameter("expected a URL such as https://sso.example.com", param_hint="--server")
     configure_logging("auto", "info")
