@@ -45,6 +45,7 @@ from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
 from sso.change_stream.permission_changes import PermissionChangeRecorder
 from sso.change_stream.reader import ChangeReader
+from sso.change_stream.revisions import Revisions
 from sso.change_stream.sequencer import ChangeSequencer
 from sso.config import Settings
 from sso.core.brand import CurrentBrand
@@ -183,6 +184,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.base_url,
         settings.data_dir / "keys",
         settings.node_name or "",
+        Revisions(database, bus),
         game_admin=settings.gsid_admin == "allow",
         rate=admin_rate,
         used_factor=used_factor,

@@ -163,6 +163,7 @@ def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]
             PermissionsQuery,
             other_right=AdminRight.VIEW_APPLICATIONS,
             answer=EFFECTIVE_PERMISSIONS,
+            states_revision=True,
         ),
         permission_route(
             "PATCH",

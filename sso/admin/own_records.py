@@ -77,7 +77,7 @@ class OwnRecords:
                 return bool(access)
             case "GET", "/applications/<application_id>/holders":
                 return "roles" in access.readable
-            case "GET", "/users/<user_id>/permissions":
+            case "GET", "/users/<user_id>/permissions" | "/users/<user_id>/can" | "/applications/<application_id>/who":
                 return {"roles", "private_data"} <= access.readable
             case "PATCH", "/users/<user_id>/permissions":
                 return "roles" in access.writable

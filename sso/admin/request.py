@@ -139,6 +139,8 @@ class AdminRoute:
     example: Any = None  # for the body
     # A GET that may wait, and may answer with server-sent events. A disconnect of the client cancels its handler.
     waits: bool = False
+    # The answer states the revision of the permissions that it is about, and the request may demand one.
+    states_revision: bool = False
 
     def read_query(self, path: Mapping[str, str], fields: dict[str, JSON]) -> Any:
         """Returns the query model. Raises ApiError, and NotFound for a path with an id that PostgreSQL refuses."""

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from quart import Blueprint, Response, request
@@ -17,6 +18,7 @@ from sso.admin.request import (
     with_override,
 )
 from sso.admin.wiring import ManagementApi
+from sso.change_stream.revision_headers import demanded_revision, revision_headers
 from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
 from sso.perm.caller import PresentedCredentials
@@ -64,7 +66,18 @@ async def _respond(
     if route.waits:
         stream = _event_stream_request(management, route, caller)
         return await _wait_for_response(route, AdminRequest(caller, path, query, event_stream=stream))
-    return _reply(await route.handler(AdminRequest(caller, path, query, body, if_match)))
+    admin_request = AdminRequest(caller, path, query, body, if_match)
+    if route.states_revision:
+        return await _answer_at_revision(management, route, admin_request)
+    return _reply(await route.handler(admin_request))
+
+
+async def _answer_at_revision(management: ManagementApi, route: AdminRoute, admin_request: AdminRequest) -> Response:
+    demanded = demanded_revision()
+    await management.revisions.wait(demanded)
+    revision = await management.revisions.read()  # before the permissions are read, which are then at least as new
+    response = await route.handler(admin_request)
+    return _reply(replace(response, headers={**response.headers, **revision_headers(revision, demanded)}))
 
 
 def _reply(response: AdminResponse) -> Response:

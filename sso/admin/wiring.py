@@ -30,6 +30,7 @@ from sso.admin.protected_users import ProtectedUsers
 from sso.admin.record_name_store import RecordNameStore
 from sso.admin.replicas import ReplicaResource, replica_routes
 from sso.admin.request import AdminRoute
+from sso.admin.reverse_questions import ReverseQuestionResource, reverse_question_routes
 from sso.admin.roles import RoleResource
 from sso.admin.schemas import SchemaResource
 from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
@@ -42,6 +43,7 @@ from sso.admin.webhooks import WebhookResource
 from sso.branding.record import fixed_fields
 from sso.bus.bus import Bus
 from sso.change_stream.reader import ChangeReader
+from sso.change_stream.revisions import Revisions
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
@@ -103,6 +105,7 @@ class ManagementApi:
     protected: ProtectedUsers
     exports: ExportAudit  # for the console
     names: RecordNameStore  # for the console
+    revisions: Revisions
     routes: tuple[AdminRoute, ...]
 
     def limit(self, caller: AdminCaller) -> AbstractContextManager[None]:
@@ -127,8 +130,9 @@ def build_management(services: ManagementServices) -> ManagementApi:
     routes = _routes(services, visibility, protected)
     exports = ExportAudit(database)
     names = RecordNameStore(database)
+    revisions = permissions.questions.revisions
     return ManagementApi(
-        callers, database.shares, services.rate, export_rate, visibility, protected, exports, names, routes
+        callers, database.shares, services.rate, export_rate, visibility, protected, exports, names, revisions, routes
     )
 
 
@@ -186,4 +190,5 @@ def _permission_routes(
         *GroupResource(database, operations.groups, visibility).routes(),
         *condition_routes(ConditionResource(database, s.users, visibility)),
         *assignment_routes(AssignmentResource(users, operations.user_data, details, visibility)),
+        *reverse_question_routes(ReverseQuestionResource(operations.reverse, visibility)),
     )

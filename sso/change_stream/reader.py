@@ -67,7 +67,7 @@ class ChangeReader:
 
         ``of_facts`` adds the events that only replicas of the application need. Raises UnknownCursor or ExpiredCursor.
         """
-        position = _parse_cursor(after) if after else 0
+        position = parse_cursor(after) if after else 0
         rows = await read_events(self._database, position, limit, application_id, of_facts=of_facts)
         last_position, trimmed_to = rows[0]["last_position"], rows[0]["trimmed_to"]
         if after and position > last_position:
@@ -113,7 +113,7 @@ class ChangeReader:
         self._bus.signal(TOPIC)
 
 
-def _parse_cursor(text: str) -> int:
+def parse_cursor(text: str) -> int:
     """Raises UnknownCursor."""
     if not _CURSOR.fullmatch(text):
         raise UnknownCursor

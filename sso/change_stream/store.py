@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sso.db.batch.statement import BatchStatement
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 
 MAX_EVENTS = 1000  # numbered at a time
+# The end of the stream, for statements that read permissions: they see every change up to it.
+POSITION_SQL = "(SELECT last_position FROM change_stream WHERE id = 1)"
+LAST_POSITION = BatchStatement(
+    f"SELECT item.n, {POSITION_SQL} AS last_position FROM {{items}}", columns={"number": "int"}
+)
 
 _RECORD = Statement(
     """INSERT INTO change_events (type, user_id, application_id, data)

@@ -11,9 +11,9 @@ from sso.cli.context import utf8_argument
 from sso.cli.echo import echo_json
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, print_lines
+from sso.cli.perm_reverse import AT, can_command, who_command
 from sso.cli.perm_test import command as test_command
 from sso.cli.records import with_records
-from sso.cli.types import unix_time
 from sso.perm.engine.explanation.text import end_text, explanation_lines, params_text
 from sso.perm.engine.reserved_names import LIST_TYPES
 
@@ -29,21 +29,14 @@ def command() -> None:
     Example:
       sso perm list ann@example.com --app 10
       sso perm explain ann@example.com chat.mute --app 10
+      sso perm who chat.mute --app 10
     """
-
-
-_AT = click.option(
-    "--at",
-    type=unix_time,
-    metavar="TIME",
-    help="Permissions at a past moment: Unix seconds, or a time such as 2026-01-31T18:00Z.",
-)
 
 
 @command.command("list")
 @USER
 @APP_OR_CENTRAL
-@_AT
+@AT
 @click.option(
     "--type", "kind", type=click.Choice(LIST_TYPES), default="list_short", show_default=True, help="Output format."
 )
@@ -78,7 +71,7 @@ def list_permissions(
 @USER
 @click.argument("rule", callback=utf8_argument)
 @APP_OR_CENTRAL
-@_AT
+@AT
 @click.option("--json", "as_json", is_flag=True, help="Print the complete explanation as JSON.")
 @click.pass_context
 def explain(ctx: click.Context, user: str, rule: str, app_id: int, at: int | None, as_json: bool) -> None:
@@ -110,4 +103,6 @@ def _format_explanation(login: str, app_id: int, explanation: dict[str, Any]) ->
         yield f"{'  ' * (line.level + 1)}{line.text}"
 
 
+command.add_command(who_command)
+command.add_command(can_command)
 command.add_command(test_command)

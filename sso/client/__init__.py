@@ -46,6 +46,8 @@ from sso.client.permissions import (
     explain_rule,
     read_assignments,
     read_permissions,
+    rule_holders,
+    user_rules,
 )
 from sso.client.resources import (
     access_keys,
@@ -112,10 +114,12 @@ __all__ = [
     "read_assignments",
     "read_permissions",
     "roles",
+    "rule_holders",
     "schemas",
     "signing_keys",
     "state",
     "system",
+    "user_rules",
     "users",
     "violations",
     "webhooks",

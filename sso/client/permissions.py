@@ -6,10 +6,12 @@ from urllib.parse import quote
 
 from sso.client.call import (
     ApiCall,
+    ListCall,
     Record,
     ServerAnswer,
     if_match_header,
     read_data,
+    read_page,
     read_record,
     without_none,
 )
@@ -38,6 +40,35 @@ def check_rule(
     return ApiCall("GET", _path(user_id), _is_held, {**_query(application_id, at), "explain": rule})
 
 
+def rule_holders(
+    application_id: int,
+    rule: str,
+    *,
+    project_id: str | None = None,
+    at: int | None = None,
+    reason: bool = False,
+    limit: int | None = None,
+) -> ListCall:
+    """The users who have the rule: ``user_id``, ``params``, ``expires``, and ``reason`` if it is asked for."""
+    query = {"rule": rule, "project_id": project_id, "at": at, "reason": _flag(reason), "limit": limit}
+    return ListCall("GET", f"/api/admin/applications/{application_id}/who", read_page, without_none(query))
+
+
+def user_rules(
+    user_id: str,
+    application_id: int | None = None,
+    rule: str | None = None,
+    *,
+    at: int | None = None,
+    reason: bool = False,
+    limit: int | None = None,
+) -> ListCall:
+    """The rules of the user everywhere, or at one application; with ``rule``, the applications where the user has
+    it."""
+    query = {"application_id": application_id, "rule": rule, "at": at, "reason": _flag(reason), "limit": limit}
+    return ListCall("GET", f"/api/admin/users/{quote(user_id, safe='')}/can", read_page, without_none(query))
+
+
 def read_assignments(user_id: str, application_id: int) -> ApiCall[Record]:
     """What is stored for the user at the application: ``roles``, and the user's own data."""
     return ApiCall("GET", _path(user_id), _read_stored, _query(application_id, None))
@@ -60,6 +91,10 @@ def read_permissions(application_id: int, user_id: str | None = None, kind: str 
 
 def _path(user_id: str) -> str:
     return f"/api/admin/users/{quote(user_id, safe='')}/permissions"
+
+
+def _flag(value: bool) -> int | None:
+    return 1 if value else None
 
 
 def _query(application_id: int, at: int | None) -> dict[str, Any]:

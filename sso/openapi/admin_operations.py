@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from sso.admin.answers.shape import NO_DATA
 from sso.admin.request import AdminRoute
+from sso.change_stream.revision_headers import DEMAND, STATEMENT
 from sso.openapi.admin_answers import answer_schema, is_list
 from sso.openapi.operation_ids import management_operation_id, summary_of
 from sso.openapi.schemas import SchemaComponents
@@ -31,13 +32,19 @@ def _operation(route: AdminRoute, components: SchemaComponents) -> ApiOperation:
         route.summary or summary_of(operation_id),
         _responses(route, components, operation_id),
         f"Requires {_rights(route)}.{_details(route)}",
-        (_IF_MATCH,) if is_change else (_LAST_EVENT_ID,) if route.waits else (),
+        _headers(route),
         _body(route),
         (401, 403, 404, 409, *((412,) if is_change else ())),
         SECURITY,
         route.query,
         operation_id,
     )
+
+
+def _headers(route: AdminRoute) -> tuple[ApiParameter, ...]:
+    if route.method != "GET":
+        return (_IF_MATCH,)
+    return (*((_LAST_EVENT_ID,) if route.waits else ()), *((DEMAND,) if route.states_revision else ()))
 
 
 def _rights(route: AdminRoute) -> str:
@@ -60,10 +67,12 @@ def _details(route: AdminRoute) -> str:
 
 def _responses(route: AdminRoute, components: SchemaComponents, operation_id: str) -> dict[int, ApiResponse]:
     schema = answer_schema(components, route, operation_id)
+    stated = STATEMENT if route.states_revision else {}
     if is_list(route):
         streams = {EVENTS: STRING} if route.waits else {}
-        return {200: ApiResponse("A page of records.", schema, other_types=streams)}
+        return {200: ApiResponse("A page of records.", schema, headers=stated, other_types=streams)}
     has_record = route.answer.data is not NO_DATA
-    answer = ApiResponse("The record." if has_record else "Done.", schema, headers=_ETAG if has_record else {})
+    headers = (_ETAG if has_record else {}) | stated
+    answer = ApiResponse("The record." if has_record else "Done.", schema, headers=headers)
     has_dry_run = "dry_run" in route.query.model_fields
     return {route.answer.status: answer} | ({200: answer} if has_dry_run else {})

@@ -45,6 +45,8 @@ SERVICE_OPERATIONS = {
     "GET /.well-known/authzen-configuration": "get_authzen_configuration",
     "POST /access/v1/evaluation": "evaluate_access",
     "POST /access/v1/evaluations": "evaluate_accesses",
+    "POST /access/v1/search/subject": "search_subjects",
+    "POST /access/v1/search/resource": "search_resources",
     "POST /access/v1/search/action": "search_actions",
     "GET /api/permissions/application/publicKeys/{app_id}": "list_public_keys_of_application",
     "GET /api/permissions/application/publicKey/{key_id}": "get_public_key",

@@ -1,5 +1,6 @@
 """Describes the endpoints of permissions. Most of them have an ``action``, and each action a schema of its body."""
 
+from sso.change_stream.revision_headers import DEMAND, STATEMENT
 from sso.perm import api_answers as answers
 from sso.perm.api_resources import RESOURCES
 from sso.perm.api_schemas import (
@@ -141,6 +142,8 @@ _APPLICATION_SETTINGS = (
         },
         {"status": "OK", "data": [{"allow": True}, {"allow": False}]},
         description="The answers have the order of the questions. One that the caller may not ask has an `error`.",
+        parameters=(DEMAND,),
+        headers=STATEMENT,
     ),
     endpoint(
         "/audit",

@@ -1,5 +1,6 @@
 """The parts of which the descriptions of permission endpoints consist."""
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -98,6 +99,9 @@ ACTION_HEADERS = (
 )
 
 
+_DONE = "Done. A get returns the record; a save returns it as stored."
+
+
 def endpoint(
     path: str,
     summary: str,
@@ -114,7 +118,7 @@ def endpoint(
         PREFIX + path,
         TAG,
         summary,
-        {200: ok("Done. A get returns the record; a save returns it as stored.", response, example)},
+        {200: replace(ok(_DONE, response, example), headers=options.get("headers", {}))},
         options.get("description", ""),
         (*ACTION_HEADERS, *options.get("parameters", ())),
         ApiBody(schema, (JSON_BODY,), examples),

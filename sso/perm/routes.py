@@ -5,6 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 from quart import Blueprint, Response
 
+from sso.change_stream.revision_headers import demanded_revision, revision_headers
 from sso.core.errors import Forbidden, NotFound
 from sso.core.field_errors import FieldError
 from sso.perm.accepted_credentials import ENDPOINT_RULES, EndpointRule, Subject
@@ -103,18 +104,24 @@ def _view(perm: Permissions, endpoint: Endpoint) -> Callable[[], Awaitable[Respo
         if current_request().query_string:
             fields = _with_query_options(fields)
         credentials, application_id = await _credentials(perm.addresses, rule, fields)
-        lookup = await perm.read_ahead.begin(credentials, rule, application_id, fields)
+        demanded = demanded_revision() if rule.asks_questions else 0
+        lookup = None
+        if await perm.questions.can_read_ahead(demanded):
+            lookup = await perm.read_ahead.begin(credentials, rule, application_id, fields)
         caller = await perm.callers.authenticate(credentials, rule, fields, lookup)
         if rule.subject is Subject.USER_DATA and caller.service_id is not None:
             fields = {"application_id": caller.service_id, **fields}
         facts = lookup.facts if lookup else None
+        if rule.asks_questions:
+            facts = await perm.questions.open(lookup, demanded)
         handled = PermissionRequest(fields, caller, current_request().headers.get("If-Match"), facts=facts)
         try:
             with await perm.request_limit.enter(endpoint.path, fields, caller):
                 response = await endpoint.handler(handled)
         except Forbidden as error:
             raise (perm.callers.needs_second_factor(error) if caller.second_factor_missing else error) from None
-        return reply_json_bytes(response) if isinstance(response, bytes) else reply(response)
+        headers = revision_headers(facts.revision, demanded) if facts and rule.asks_questions else None
+        return reply_json_bytes(response, headers=headers) if isinstance(response, bytes) else reply(response)
 
     return view
 

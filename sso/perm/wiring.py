@@ -5,6 +5,7 @@ from pathlib import Path
 
 from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.user_jwt import UserJwts
+from sso.change_stream.revisions import Revisions
 from sso.core.encryption import Keyring
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
@@ -36,10 +37,13 @@ from sso.perm.operations.groups import GroupOperations
 from sso.perm.operations.lookups import AccountLookup, FindUser, ProjectLookup
 from sso.perm.operations.members import MemberOperations
 from sso.perm.operations.projects import ProjectOperations
+from sso.perm.operations.resource_search import ResourceSearch
+from sso.perm.operations.reverse_questions import ReverseQuestions
 from sso.perm.operations.roles import RoleOperations
 from sso.perm.operations.schemas import SchemaOperations
 from sso.perm.operations.user_data import UserDataOperations
 from sso.perm.operations.writes import PermissionWrites
+from sso.perm.question_facts import QuestionFacts
 from sso.perm.read_ahead import ReadAhead
 from sso.perm.request_limit import PermissionRequestLimit
 from sso.perm.stores.access_keys import AccessKeys
@@ -59,6 +63,7 @@ class PermissionOperations:
     groups: GroupOperations
     access_keys: AccessKeyOperations
     checks: CheckOperations
+    reverse: ReverseQuestions
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,7 @@ class Permissions:
     window_changes: WindowChanges
     callers: CallerAuthenticator
     read_ahead: ReadAhead
+    questions: QuestionFacts
     request_limit: PermissionRequestLimit
     admin_callers: CallerAuthenticator  # for the management API, which never accepts a login from a game
     addresses: SignedAddresses
@@ -106,6 +112,7 @@ def build_permissions(
     base_url: str,
     key_folder: Path,
     node: str,
+    revisions: Revisions,
     *,
     game_admin: bool,
     rate: RateLimiter,
@@ -147,6 +154,7 @@ def build_permissions(
         groups=GroupOperations(database, writes, authorizer, projects),
         access_keys=AccessKeyOperations(database, writes, authorizer, keyring),
         checks=CheckOperations(authorizer),
+        reverse=ReverseQuestions(database, authorizer, stored_facts),
     )
     login_rules = LoginRules(database, keyring, facts, service_jwts, addresses, appeal_url)
     return Permissions(
@@ -155,6 +163,7 @@ def build_permissions(
         window_changes=WindowChanges(database, stored_facts, recorder or NoRecorder()),
         callers=callers(accept_games=game_admin),
         read_ahead=ReadAhead(CallerReads(database, facts), jwts, access_keys),
+        questions=QuestionFacts(facts, revisions),
         request_limit=PermissionRequestLimit(database.shares, rate, authorizer),
         admin_callers=callers(accept_games=False),
         addresses=addresses,
@@ -182,7 +191,9 @@ def _build_endpoints(
         schemas=SchemaEndpoint(operations.schemas),
         user_data=UserDataEndpoint(database, operations.user_data, authorizer.facts),
         checks=CheckEndpoint(operations.checks),
-        authzen=AuthzenEndpoint(operations.checks, find_user),
+        authzen=AuthzenEndpoint(
+            operations.checks, operations.reverse, ResourceSearch(database, operations.checks), find_user
+        ),
         projects=ProjectEndpoint(operations.projects, authorizer, projects),
         memberships=MembershipEndpoint(operations.members, projects),
         groups=GroupEndpoint(database, operations.groups, projects),

@@ -127,6 +127,8 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
         api("get_user_permissions", query={"application_id": application, "type": kind, "explain": "chat.kick"}, **at)
     api("get_user_assignments", **at)
     api("list_role_holders", application_id=application)
+    api("list_rule_holders", query={"rule": "chat.kick", "reason": "1"}, application_id=application)
+    api("list_user_rules", query={"reason": "1"}, **at)
     Player(studio.server, "ann@example.com")  # signs in with a browser
     api("end_user_session", session_id=api("list_user_sessions", **at)[0]["id"], **at)
     login = {"login": "ann@example.com", "password": PASSWORD, "factor": FACTOR}

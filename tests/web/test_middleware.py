@@ -38,12 +38,14 @@ PERMISSIONS = tuple(
 )  # fmt: skip
 AUTHZEN = (
     "/.well-known/authzen-configuration", "/access/v1/evaluation", "/access/v1/evaluations", "/access/v1/search/action",
+    "/access/v1/search/subject", "/access/v1/search/resource",
 )  # fmt: skip
 ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
         "access-keys", "access-keys/<key_id>", "applications", "applications/<application_id>",
         "applications/<application_id>/assertions", "applications/<application_id>/holders",
+        "applications/<application_id>/who", "users/<user_id>/can",
         "applications/<application_id>/keys", "applications/<application_id>/keys/<kid>",
         "applications/<application_id>/service-jwt", "applications/<application_id>/email-secret",
         "applications/<application_id>/restore", "changes",

@@ -158,6 +158,21 @@ class _GroupJson(TypedDict):
 GROUP = RecordShape("Group", GroupChanges, _GroupJson)
 
 
+class RuleHolderJson(TypedDict):
+    user_id: str
+    params: list[str]
+    expires: int | None
+    reason: NotRequired[dict[str, Any]]
+
+
+class UserRuleJson(TypedDict):
+    application_id: int
+    rule: str
+    params: list[str]
+    expires: int | None
+    reason: NotRequired[dict[str, Any]]
+
+
 class RoleHolderJson(TypedDict):
     role: str
     user_id: str

@@ -7,7 +7,16 @@ from sso.cli.records.api import PAGE, CommandApi
 from sso.cli.records.projects import ManagedProjects
 from sso.cli.records.types import AuditCriteria, Fields
 from sso.cli.records.users import ManagedUsers
-from sso.client import RecordNotFound, audit, check_assertions, effective_permissions, explain_rule, violations
+from sso.client import (
+    RecordNotFound,
+    audit,
+    check_assertions,
+    effective_permissions,
+    explain_rule,
+    rule_holders,
+    user_rules,
+    violations,
+)
 
 
 class ManagedAudit:
@@ -46,6 +55,19 @@ class ManagedPermissions:
             return account["login"], await self._api.send(explain_rule(account["user_id"], rule, application_id, at))
         except RecordNotFound:
             raise unknown_application(application_id) from None
+
+    async def holders(self, rule: str, application_id: int, limit: int, **options: Any) -> list[Fields]:
+        """Returns the users who have the rule. Options: project_id, at, reason."""
+        call = rule_holders(application_id, rule, limit=min(PAGE, limit), **options)
+        try:
+            return list(await self._api.records(call, limit))
+        except RecordNotFound:
+            raise unknown_application(application_id) from None
+
+    async def rules(self, user: str, limit: int, **options: Any) -> list[Fields]:
+        """Returns the rules of a user. Options: application_id, rule, at, reason."""
+        account = await self._users.find(user)
+        return list(await self._api.records(user_rules(account["user_id"], limit=min(PAGE, limit), **options), limit))
 
     async def test_assertions(self, application_id: int | None) -> Fields:
         try:

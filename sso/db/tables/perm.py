@@ -105,6 +105,7 @@ user_records = Table(
     json_column("private_data"),
     json_column("secret_data"),
     PrimaryKeyConstraint("user_id", "application_id", name="pk_user_records"),
+    Index("ix_user_records_application", "application_id", "user_id"),
 )
 
 role_assignments = Table(

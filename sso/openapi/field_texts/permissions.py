@@ -40,6 +40,7 @@ PERMISSIONS = {
     "role": "The name of the role.",
     "roles": "The roles: names, or objects with `name`, `expired` and `ttl`.",
     "expired": "When it ends, in Unix seconds; 0 if it has no end.",
+    "expires": "When it ends, in Unix seconds; null if it has no end.",
     "ttl": "Seconds after the last use at which it ends; 0 if it has no end.",
     "type": "How permissions are rendered: list, list_short, roles or tree.",
     "explain": "Why the user has a rule: its name, or * for all rules.",

@@ -1,9 +1,11 @@
 """Describes the endpoints of AuthZEN."""
 
+from dataclasses import replace
 from typing import Any
 
+from sso.change_stream.revision_headers import DEMAND, STATEMENT
 from sso.perm.authzen.evaluations import SEMANTICS
-from sso.perm.authzen.routes import EVALUATION, EVALUATIONS, METADATA, SEARCH_ACTION
+from sso.perm.authzen.routes import EVALUATION, EVALUATIONS, METADATA, SEARCH_ACTION, SEARCH_RESOURCE, SEARCH_SUBJECT
 from sso.perm.authzen.search import DEFAULT_LIMIT, MAX_LIMIT
 from sso.perm.input.options import MAX_RULE_NAME
 from sso.perm.input.questions import MAX_QUESTIONS, MAX_QUESTIONS_WITH_REASON
@@ -84,6 +86,34 @@ _FOUND_ACTION = properties(
         params={"type": "array", "items": STRING, "description": "What the rule is limited to."},
     ),
 )
+_PAGE = _described(
+    "Which part of the results is wanted.",
+    limit={
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MAX_LIMIT,
+        "default": DEFAULT_LIMIT,
+        "description": "How many results.",
+    },
+    token={"type": "string", "description": "`next_token` of the page before."},
+)
+_FOUND_PAGE = _described(
+    "Where these results are among all.",
+    ("next_token", "count"),
+    next_token={**STRING, "description": "For the next page; empty if this is the last one."},
+    count={"type": "integer", "description": "How many results this page has."},
+)
+_SEARCHED = {
+    "subject": _described("Who is searched for.", ("type",), type={**STRING, "description": "`user`."}),
+    "resource": _described(
+        "Where is searched.", ("type",), type={**STRING, "description": "`application` or `project`."}
+    ),
+}
+_FOUND_ENTITY = properties(
+    ("type", "id"),
+    type={**STRING, "description": "The type that was searched for."},
+    id={**STRING, "description": "The id."},
+)
 _REQUEST: dict[str, Any] = {
     "subject": {"type": "user", "id": "1001"},
     "action": {"name": "chat.kick"},
@@ -101,12 +131,29 @@ def _post(
         path,
         TAG,
         summary,
-        {200: ok("The answer.", answer, answered)},
+        {200: replace(ok("The answer.", answer, answered), headers=STATEMENT)},
         description,
-        (_REQUEST_ID,),
+        (_REQUEST_ID, DEMAND),
         ApiBody(body, (JSON_BODY,), {"request": example}),
         (401, 403),
         _SECURITY,
+    )
+
+
+def _search(path: str, summary: str, searched: str, answered: Any) -> ApiOperation:
+    """The search for subjects or resources: the request has the type of what is searched for, and the rest."""
+    return _post(
+        path,
+        summary,
+        properties(("subject", "action", "resource"), **{**_PARTS, searched: _SEARCHED[searched]}, page=_PAGE),
+        properties(
+            ("results", "page"),
+            results={"type": "array", "items": _FOUND_ENTITY, "description": "What was found, sorted by id."},
+            page=_FOUND_PAGE,
+        ),
+        {**_REQUEST, searched: {"type": _REQUEST[searched]["type"]}},
+        {"results": [answered], "page": {"next_token": "", "count": 1}},
+        "A page may have fewer results than its limit, or none, and a next page.",
     )
 
 
@@ -124,6 +171,8 @@ OPERATIONS = (
                     policy_decision_point={**STRING, "description": "The address of this service."},
                     access_evaluation_endpoint={**STRING, "description": "Decides one question."},
                     access_evaluations_endpoint={**STRING, "description": "Decides several questions."},
+                    search_subject_endpoint={**STRING, "description": "Lists the users who have a rule."},
+                    search_resource_endpoint={**STRING, "description": "Lists where a user has a rule."},
                     search_action_endpoint={**STRING, "description": "Lists the rules that a user has."},
                 ),
                 {
@@ -175,30 +224,17 @@ OPERATIONS = (
             subject=_SUBJECT,
             resource=_RESOURCE,
             context=_CONTEXT,
-            page=_described(
-                "Which part of the results is wanted.",
-                limit={
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": MAX_LIMIT,
-                    "default": DEFAULT_LIMIT,
-                    "description": "How many results.",
-                },
-                token={"type": "string", "description": "`next_token` of the page before."},
-            ),
+            page=_PAGE,
         ),
         properties(
             ("results", "page"),
             results={"type": "array", "items": _FOUND_ACTION, "description": "The rules, sorted by name."},
-            page=_described(
-                "Where these results are among all.",
-                ("next_token", "count"),
-                next_token={**STRING, "description": "For the next page; empty if this is the last one."},
-                count={"type": "integer", "description": "How many results this page has."},
-            ),
+            page=_FOUND_PAGE,
         ),
         {"subject": _REQUEST["subject"], "resource": _REQUEST["resource"]},
         {"results": [{"name": "chat.kick"}], "page": {"next_token": "", "count": 1}},
         "A rule that is limited to parameters has them in its properties.",
     ),
+    _search(SEARCH_SUBJECT, "List the users who have a rule", "subject", {"type": "user", "id": "1001"}),
+    _search(SEARCH_RESOURCE, "List where a user has a rule", "resource", {"type": "application", "id": "100"}),
 )

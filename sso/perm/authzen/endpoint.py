@@ -5,16 +5,26 @@ from dataclasses import replace
 from typing import Any
 
 from sso.core.errors import ApiError, NotFound
+from sso.core.ids import is_user_id
 from sso.perm.authzen.evaluations import Evaluation, EvaluationRequest
+from sso.perm.authzen.search import Search, results_page, unknown_token
 from sso.perm.caller import Caller
+from sso.perm.engine.reserved_names import is_application_key
 from sso.perm.operations.checks import CheckAnswer, CheckOperations
 from sso.perm.operations.lookups import FindUser
+from sso.perm.operations.resource_search import ResourceSearch
+from sso.perm.operations.reverse_questions import ReverseQuestions
+from sso.perm.operations.rule_search import HolderQuestion
 from sso.perm.stores.facts_reader import FactsReader
 
 
 class AuthzenEndpoint:
-    def __init__(self, checks: CheckOperations, find_user: FindUser) -> None:
+    def __init__(
+        self, checks: CheckOperations, reverse: ReverseQuestions, resources: ResourceSearch, find_user: FindUser
+    ) -> None:
         self._checks = checks
+        self._reverse = reverse
+        self._resources = resources
         self._find_user = find_user
 
     async def evaluate(
@@ -36,6 +46,41 @@ class AuthzenEndpoint:
             return await self._checks.list_rules(caller, evaluation.question, facts)
         except NotFound:
             return {}
+
+    async def list_subjects(self, caller: Caller, search: Search, facts: FactsReader) -> dict[str, Any]:
+        """Returns the users of whom an evaluation says the same. Raises Forbidden."""
+        question = search.evaluation.question
+        if question is None:
+            return results_page(search.type, (), None)
+        if search.page.after and not is_user_id(search.page.after):
+            raise unknown_token()
+        holders = HolderQuestion(
+            question.application_id,
+            question.rule,
+            question.project_id,
+            question.param,
+            question.at,
+            question.at_path,
+            search.page.after,
+            search.page.limit,
+        )
+        try:
+            page = await self._reverse.who(caller, holders, facts)
+        except NotFound:
+            return results_page(search.type, (), None)
+        return results_page(search.type, [user_id for user_id, _ in page.holders], page.next)
+
+    async def list_resources(self, caller: Caller, search: Search, facts: FactsReader) -> dict[str, Any]:
+        """Returns the resources of which an evaluation by the same caller says the same."""
+        evaluation = await self._with_user(caller, search.evaluation)
+        after = search.page.after
+        if after and search.type == "application" and not is_application_key(after):
+            raise unknown_token()
+        if evaluation.question is None:
+            return results_page(search.type, (), None)
+        question = replace(evaluation.question, with_reason=False)
+        page = await self._resources.find(caller, question, search.type, after, search.page.limit, facts)
+        return results_page(search.type, page.ids, page.next)
 
     async def _with_user(self, caller: Caller, evaluation: Evaluation) -> Evaluation:
         """Finds the subject that is named by its login.

@@ -22,9 +22,13 @@ SEMANTICS: Mapping[str, bool | None] = {
 _PARTS = ("subject", "action", "resource", "context")
 
 
+class MissingPart(FieldError):
+    """A question has no subject, action or resource."""
+
+
 @dataclass(frozen=True)
 class Evaluation:
-    question: Question | None  # None if the subject or the resource is of a type that nothing has
+    question: Question | None  # None if a part is missing, or of a type that nothing has
     login: str = ""  # of the subject, if it is not named by its user id
     error: ApiError | None = None
 
@@ -34,6 +38,7 @@ class EvaluationRequest:
     evaluations: tuple[Evaluation, ...]
     stop_after: bool | None
     is_single: bool  # the response is one decision, not a list
+    is_search: bool = False
 
     @property
     def questions(self) -> list[Question]:
@@ -46,7 +51,8 @@ class EvaluationRequest:
             for item in self.evaluations
             if item.question is not None
         ]
-        is_expensive = any(question.with_reason or question.at is not None for question in self.questions)
+        asks_more = any(question.with_reason or question.at is not None for question in self.questions)
+        is_expensive = self.is_search or asks_more
         return {"data": {"questions": questions}, "options": {"reason": is_expensive}}
 
 
@@ -64,7 +70,10 @@ def read_evaluations(fields: dict[str, Any]) -> EvaluationRequest:
     evaluations = []
     for index, item in enumerate(items):
         path: FieldPath = ("evaluations", index)
-        evaluations.append(_read_item(defaults | read_object(item, path), path))
+        try:
+            evaluations.append(_read_item(defaults | read_object(item, path), path))
+        except MissingPart as error:  # the others are answered all the same
+            evaluations.append(Evaluation(None, error=error))
     request = EvaluationRequest(tuple(evaluations), stop_after, is_single=False)
     if sum(question.with_reason for question in request.questions) > MAX_QUESTIONS_WITH_REASON:
         raise FieldError(("evaluations",), f"must have at most {MAX_QUESTIONS_WITH_REASON} items with context.reason")
@@ -80,12 +89,22 @@ def _read_semantic(value: object) -> bool | None:
 
 
 def _read_item(fields: dict[str, Any], path: FieldPath) -> Evaluation:
+    return read_about(fields, path, *read_action(fields, path))
+
+
+def read_action(fields: dict[str, Any], path: FieldPath = ()) -> tuple[str, str | None]:
+    """Returns the rule, and the parameter that it must cover."""
     action = _required(fields, "action", path)
     rule = read_text(action.get("name"), (*path, "action", "name"), MAX_RULE_NAME, min_length=1)
     param = _properties(action, (*path, "action")).get("param")
     if param is not None:
         param = read_text(param, (*path, "action", "properties", "param"))
-    return read_about(fields, path, rule, param)
+    return rule, param
+
+
+def read_type(fields: dict[str, Any], name: str) -> str:
+    """Returns the type of the subject or resource that is searched for. It needs no id."""
+    return read_text(_required(fields, name, ()).get("type"), (name, "type"), min_length=1)
 
 
 def read_about(fields: dict[str, Any], path: FieldPath, rule: str, param: str | None = None) -> Evaluation:
@@ -122,7 +141,7 @@ def _target(resource_type: str, resource_id: str, project_id: str | None) -> tup
 
 def _required(fields: dict[str, Any], name: str, path: FieldPath) -> dict[str, Any]:
     if name not in fields:
-        raise FieldError((*path, name), "is required")
+        raise MissingPart((*path, name), "is required")
     return read_object(fields[name], (*path, name))
 
 

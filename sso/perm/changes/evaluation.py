@@ -25,20 +25,25 @@ def evaluate(
 ) -> EffectivePermissions | None:
     """Returns the permissions of a user, or None if the application does not exist in this state.
 
-    With ``scope_only``, memberships of projects outside the scope of the write are left out.
+    With ``scope_only``, memberships of projects outside the scope of the write are left out. Bans do not count: what
+    a banned user gains is effective when the ban ends.
     """
-    application = state.applications.get(application_id)
-    if application is None or application_id not in state.compiled:
+    if application_id not in state.applications or application_id not in state.compiled:
         return None
+    facts = facts_of(state, application_id, row, scope_only=scope_only)
+    return compute_permissions(state.compiled[application_id], facts, now)
+
+
+def facts_of(state: PermissionState, application_id: int, row: UserRow, *, scope_only: bool = False) -> PermissionFacts:
+    """Returns the facts about a user at an application of this state, without bans."""
     is_central = application_id == CENTRAL_APPLICATION_ID
-    facts = PermissionFacts(
+    return PermissionFacts(
         user=row.user,
         own=row.own,
-        removed=application.removed,
+        removed=state.applications[application_id].removed,
         home=state.home(application_id),
         projects=tuple(_projects(state, row, scope_only=scope_only)) if is_central else (),
     )
-    return compute_permissions(state.compiled[application_id], facts, now)
 
 
 def _projects(state: PermissionState, row: UserRow, *, scope_only: bool) -> Iterator[ProjectFacts]:

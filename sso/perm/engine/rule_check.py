@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.explanation.rule_name import RootRule, parse_rule_name
 from sso.perm.engine.project_access import PROJECT_LEVEL
 from sso.perm.engine.render import (
     Options,
@@ -10,9 +11,10 @@ from sso.perm.engine.render import (
     entry_params,
     list_entries,
     list_short_entries,
+    short_name,
     short_prefix,
 )
-from sso.perm.engine.rules import LISTED_SECTIONS
+from sso.perm.engine.rules import LISTED_SECTIONS, section_of, without_section
 
 _PREFIXES = tuple(f"{section}." for section in LISTED_SECTIONS)
 
@@ -37,6 +39,22 @@ def rule_index(effective: EffectivePermissions, sections: frozenset[str]) -> Map
     short = list_short_entries(effective, options)
     named = {name: groups for name, groups in short.items() if not is_full_name(name)}
     return named | list_entries(effective, options)
+
+
+def find_rule(effective: EffectivePermissions, name: str, sections: frozenset[str]) -> SourceGroups | None:
+    """Returns the entry of `rule_index` with this name, without the others."""
+    rule = parse_rule_name(name)
+    if isinstance(rule, RootRule) and name in (*rule.paths, without_section(rule.paths[0])):
+        is_short = not is_full_name(name)
+        groups = tuple(
+            effective.rules[path]
+            for path in sorted(rule.paths)
+            if path in effective.rules
+            and section_of(path) in sections
+            and not (is_short and short_name(effective, path) != name)
+        )
+        return groups or None
+    return rule_index(effective, sections).get(name)
 
 
 def is_full_name(name: str) -> bool:

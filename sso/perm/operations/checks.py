@@ -20,7 +20,7 @@ from sso.perm.engine.rules import LISTED_SECTIONS
 from sso.perm.input.questions import Question
 from sso.perm.operations.explain import explain_json
 from sso.perm.operations.user_data import readable_sections, refuse_other_project, require_target
-from sso.perm.stores.facts_reader import FactsReader
+from sso.perm.stores.facts_reader import FactsReader, UserAt
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.telemetry.counters import PERMISSION_CHECKS
 
@@ -49,11 +49,9 @@ class CheckOperations:
         stop_after: bool | None = None,
     ) -> list[CheckAnswer]:
         """Returns the answers in the order of the questions, up to the first one that is ``stop_after``."""
-        applications = {question.application_id for question in questions}
-        pairs = {(caller.user_id, application_id) for application_id in (CENTRAL_APPLICATION_ID, *applications)}
-        pairs.update(question.pair for question in questions if question.at is None)
         authorizer = self._authorizer.with_facts(facts)
-        loaded = await authorizer.facts.load_pairs(pairs, caller.address)
+        loaded = await _load(authorizer, caller, questions)
+        applications = {question.application_id for question in questions}
         rights = {item: await _rights(authorizer, caller, item) for item in applications}
         answers: list[CheckAnswer] = []
         reasons = Reasons()
@@ -77,9 +75,9 @@ class CheckOperations:
         The names are those of ``list_short``, without the project. Raises ApiError as a get does.
         """
         authorizer = self._authorizer.with_facts(facts)
+        loaded = await _load(authorizer, caller, (question,))
         rights = await authorizer.caller_rights(caller, question.application_id)
         if question.at is None:
-            loaded = await authorizer.facts.load_pairs((question.pair,), caller.address)
             user: LoadedFacts | ApiError | None = loaded.get(question.pair)
         else:
             user = await _load_past(authorizer, caller, rights, question, question.at)
@@ -92,6 +90,14 @@ class CheckOperations:
             for name, source_groups in _index(found, sections, now).items()
             if prefix is not None and name.startswith(prefix) and not is_full_name(name)
         }
+
+
+async def _load(authorizer: Authorizer, caller: Caller, questions: Sequence[Question]) -> dict[UserAt, LoadedFacts]:
+    """Loads the facts about the caller and the users of questions about the present, with one or two statements."""
+    applications = {question.application_id for question in questions}
+    pairs = {(caller.user_id, application_id) for application_id in (CENTRAL_APPLICATION_ID, *applications)}
+    pairs.update(question.pair for question in questions if question.at is None)
+    return await authorizer.facts.load_pairs(pairs, caller.address)
 
 
 async def _rights(authorizer: Authorizer, caller: Caller, application_id: int) -> CallerRights | Forbidden:

@@ -24,6 +24,9 @@ from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_projects
 NAME_TAKEN = "another application of the project already has this name"
 
 _GET = Statement("SELECT * FROM applications WHERE application_id = :application_id")
+_IDS = Statement(
+    "SELECT application_id FROM applications WHERE application_id > :after ORDER BY application_id LIMIT :limit"
+)
 _NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
 _IS_ACTIVE = Statement(
     """SELECT 1 FROM applications a LEFT JOIN projects p ON p.id = a.project_id
@@ -54,6 +57,11 @@ _REMOVE = Statement("UPDATE applications SET removed = true WHERE application_id
 
 async def read_application_row(runner: Runner, application_id: int) -> Row | None:
     return await runner.row(_GET, application_id=application_id)
+
+
+async def read_application_ids(runner: Runner, after: int, limit: int) -> list[int]:
+    """Returns the next ids of applications, also of removed ones."""
+    return [row["application_id"] for row in await runner.rows(_IDS, after=after, limit=limit)]
 
 
 async def read_application_name(runner: Runner, application_id: int) -> str:

@@ -50,12 +50,18 @@ class PrefetchedFacts(FactsReader):
     """
 
     def __init__(
-        self, cached: CachedFacts, versions: dict[UserAt, FactsVersion], authored: dict[str, int] | None = None
+        self,
+        cached: CachedFacts,
+        versions: dict[UserAt, FactsVersion],
+        authored: dict[str, int] | None = None,
+        revision: int | None = None,
     ) -> None:
-        """``authored`` is the number of projects of users, if the request has read it."""
+        """``authored`` is the number of projects of users, and ``revision`` the end of the change stream, if the
+        request has read them."""
         self._cached = cached
         self._versions = versions
         self._authored = authored or {}
+        self.revision = revision  # when the oldest facts were read; None before that
         self.past = cached.past
 
     def find(self, user_id: str, application_id: int, address: Address | None) -> LoadedFacts | None:
@@ -71,14 +77,22 @@ class PrefetchedFacts(FactsReader):
         """One statement reads the versions that are not known, and one more the facts that are not cached."""
         cached = self._cached
         if unknown := [pair for pair in pairs if pair not in self._versions and pair in cached.cache]:
-            self._versions |= await cached.stored.read_versions(unknown)
+            versions, revision = await cached.stored.read_versions(unknown)
+            self._versions |= versions
+            self._state(revision)
         loaded = {pair: known for pair in pairs if (known := self.find(*pair, address)) is not None}
         if missing := [pair for pair in pairs if pair not in loaded]:
             for pair, read in (await cached.stored.read_pairs(missing)).items():
                 loaded[pair] = cached.add(*pair, read, address)
+                self._state(read.position)
                 if read.version is not None:
                     self._versions[pair] = read.version
         return loaded
+
+    def _state(self, revision: int | None) -> None:
+        """The smallest revision counts: what is read later is newer, unless another server has taken over."""
+        if revision is not None:
+            self.revision = revision if self.revision is None else min(self.revision, revision)
 
     async def count_authored(self, user_id: str) -> int:
         authored = self._authored.get(user_id)

@@ -5,6 +5,7 @@ Concurrent requests share the statement.
 
 from typing import NamedTuple
 
+from sso.change_stream.store import POSITION_SQL
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
@@ -28,7 +29,7 @@ _READ = BatchStatement(
         CASE WHEN {_IS_CALLER} THEN {version_sql("item.user_id", "u", "c")} END AS central_version,
         a.revision, CASE WHEN {_IS_CALLER} THEN {version_sql("item.user_id", "u", "a")} END AS version,
         CASE WHEN {_IS_CALLER} AND item.target_id IS NOT NULL THEN {version_sql("item.target_id", "t", "a")}
-        END AS target_version
+        END AS target_version, {POSITION_SQL} AS position
     FROM {{items}}
     JOIN applications c ON c.application_id = {CENTRAL_APPLICATION_ID}
     LEFT JOIN applications a ON a.application_id = item.application_id
@@ -93,8 +94,12 @@ class CallerReads:
             target_id=query.target_id,
         )
         assert row is not None  # the central application exists
-        is_known = row["central_version"] is not None and epoch == self._database.epoch
-        return CallerRow(query, row, PrefetchedFacts(self._facts, _versions(query, row, epoch) if is_known else {}))
+        is_same_server = epoch == self._database.epoch
+        is_known = row["central_version"] is not None and is_same_server
+        versions = _versions(query, row, epoch) if is_known else {}
+        return CallerRow(
+            query, row, PrefetchedFacts(self._facts, versions, revision=row["position"] if is_same_server else None)
+        )
 
     async def read_author(self, query: ReadQuery) -> CallerRow:
         """Reads the caller, and the number of the caller's projects instead of versions."""

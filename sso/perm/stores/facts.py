@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import orjson
 
+from sso.change_stream.store import POSITION_SQL
 from sso.core.net import Address
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -26,10 +27,11 @@ from sso.perm.stores.projects import count_authored
 _COLUMNS = {"user_id": "text", "application_id": "int"}
 _FACTS = BatchStatement(facts_sql("{items}"), columns=_COLUMNS)
 _FACTS_AND_VERSION = BatchStatement(
-    facts_sql("{items}", more=f", {version_sql('item.user_id')} AS version, u.merged_into"), columns=_COLUMNS
+    facts_sql("{items}", more=f", {version_sql('item.user_id')} AS version, u.merged_into, {POSITION_SQL} AS position"),
+    columns=_COLUMNS,
 )
 _VERSION = BatchStatement(
-    f"""SELECT item.n, a.revision, {version_sql("item.user_id")} AS version
+    f"""SELECT item.n, a.revision, {version_sql("item.user_id")} AS version, {POSITION_SQL} AS position
     FROM {{items}}
     JOIN applications a ON a.application_id = item.application_id
     LEFT JOIN users u ON u.user_id = item.user_id""",
@@ -55,6 +57,7 @@ class VersionedFacts(NamedTuple):
 
     version: FactsVersion | None
     loaded: LoadedFacts
+    position: int  # of the end of the change stream when they were read
 
 
 class StoredFacts(FactsReader):
@@ -86,11 +89,15 @@ class StoredFacts(FactsReader):
         row = await self._version(user_id=user_id, application_id=application_id)
         return None if row is None else self._version_of(row, epoch)
 
-    async def read_versions(self, pairs: Collection[UserAt]) -> dict[UserAt, FactsVersion]:
-        """Reads several versions with one statement, without those for which `read_version` returns None."""
+    async def read_versions(self, pairs: Collection[UserAt]) -> tuple[dict[UserAt, FactsVersion], int | None]:
+        """Reads several versions with one statement, without those for which `read_version` returns None.
+
+        Returns the end of the change stream, too, or None if none of the applications exists.
+        """
         epoch = self._database.epoch
-        read = await _read_pairs(self._database, _VERSION, pairs)
-        return {pair: version for pair, row in read if (version := self._version_of(row, epoch)) is not None}
+        read = list(await _read_pairs(self._database, _VERSION, pairs))
+        versions = {pair: version for pair, row in read if (version := self._version_of(row, epoch)) is not None}
+        return versions, read[0][1]["position"] if read else None
 
     async def read(self, user_id: str, application_id: int) -> VersionedFacts | None:
         """Facts about a user who was merged into another one are those about that one."""
@@ -125,7 +132,7 @@ class StoredFacts(FactsReader):
         size = len(orjson.dumps([row["record"], row["home"], row["projects"]]))
         facts = await run_pure(self._database, size > LARGE_BYTES, decode_facts, row, user_id, None)
         loaded = LoadedFacts(application, facts, row["known"], row["app_name"], row["app_settings"], size)
-        return VersionedFacts(self._version_of(row, epoch), loaded)
+        return VersionedFacts(self._version_of(row, epoch), loaded, row["position"])
 
     async def read_compiled(self, runner: Runner, application_id: int, revision: int) -> CompiledApplication:
         """Returns the compiled schema and roles of a revision that a transaction sees.

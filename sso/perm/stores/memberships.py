@@ -23,6 +23,10 @@ _MEMBERS = Statement(f"{_SELECT} GROUP BY user_id ORDER BY length(user_id), user
 # Members in the order of their ids as texts, which the primary key has.
 _PAGE = Statement(f"{_SELECT} AND user_id > :after GROUP BY user_id ORDER BY user_id LIMIT :limit")
 _MEMBER = Statement(f"{_SELECT} AND user_id = :user_id GROUP BY user_id")
+_PROJECT_IDS_OF_USER = Statement(
+    """SELECT DISTINCT project_id COLLATE "C" AS project_id FROM project_members
+    WHERE user_id = :user_id AND project_id COLLATE "C" > :after ORDER BY 1 LIMIT :limit"""
+)
 _OF_USER = Statement(
     f"""SELECT m.project_id, p.title, p.display_name, {_ROLES}
     FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
@@ -68,6 +72,12 @@ async def read_members_after(runner: Runner, project_id: str, after: str, limit:
 async def read_member(runner: Runner, project_id: str, user_id: str) -> dict[str, Any] | None:
     row = await runner.row(_MEMBER, id=project_id, user_id=user_id)
     return None if row is None else _member_json(user_id, row["roles"])
+
+
+async def read_project_ids_of(runner: Runner, user_id: str, after: str, limit: int) -> list[str]:
+    """Returns the next projects in which the user has roles."""
+    rows = await runner.rows(_PROJECT_IDS_OF_USER, user_id=user_id, after=after, limit=limit)
+    return [row["project_id"] for row in rows]
 
 
 async def read_memberships_of(runner: Runner, user_id: str, limit: int) -> list[dict[str, Any]]:

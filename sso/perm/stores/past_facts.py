@@ -36,6 +36,18 @@ class PastFacts:
         FieldError, with the ``path`` of ``at``, for a moment in the future or before the beginning of the
         history, and NotFound if the application or the user did not exist, or the user has been erased.
         """
+        loaded = await self._load(user_id, application_id, address, at, path, caller)
+        if not loaded.user_exists:
+            raise NotFound("the user did not exist at that time")
+        return loaded
+
+    async def load_application(self, application_id: int, at: int, *, path: FieldPath, caller: str) -> LoadedFacts:
+        """Like `load`, without a user: the groups of the project have none of their users."""
+        return await self._load("", application_id, None, at, path, caller)
+
+    async def _load(
+        self, user_id: str, application_id: int, address: Address | None, at: int, path: FieldPath, caller: str
+    ) -> LoadedFacts:
         at = min(at, LATEST)
         with self._database.shares.limit_evaluation(caller):
             while True:
@@ -78,5 +90,3 @@ def _check(row: Row, at: int, path: FieldPath) -> None:
         raise FieldError(path, f"the history begins at {row['since']} ({beginning})")
     if row["n"] is None:
         raise NotFound("the application did not exist at that time")
-    if not row["known"]:
-        raise NotFound("the user did not exist at that time")

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from sso.accounts.model import login_key
+from sso.core.ban import Ban, read_bans
 from sso.core.field_errors import FieldError, FieldPath
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
@@ -13,7 +14,8 @@ from sso.perm.engine.user_facts import UserFacts
 
 # Memberships matter at the central application only.
 _ROWS = Statement(
-    """SELECT u.user_id, u.login, u.tags, u.purchases,
+    """SELECT u.user_id, u.login, u.tags, u.purchases, u.bans,
+        u.merged_into IS NOT NULL AS is_alias,
         (SELECT jsonb_build_object(
             'public_data', r.public_data, 'private_data', r.private_data, 'secret_data', r.secret_data)
          FROM user_records r WHERE r.user_id = u.user_id AND r.application_id = :application_id) AS record,
@@ -41,6 +43,8 @@ class UserRow(NamedTuple):
     user: UserFacts
     own: OwnRecord
     members: dict[str, list[list[Any]]]  # project id → (level, resource, role, expired, ttl)
+    bans: tuple[Ban, ...] = ()
+    is_alias: bool = False  # the user was merged into another one
 
 
 class UserAccount(NamedTuple):
@@ -59,7 +63,7 @@ async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable
             members.setdefault(project_id, []).append(role)
         user = UserFacts.from_login(row["user_id"], row["login"], tuple(row["tags"]), tuple(row["purchases"]))
         own = decode_own_record({**(row["record"] or {}), "roles": row["roles"]})
-        rows[row["user_id"]] = UserRow(user, own, members)
+        rows[row["user_id"]] = UserRow(user, own, members, read_bans(row["bans"]), row["is_alias"])
     return rows
 
 

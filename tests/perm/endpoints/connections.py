@@ -3,7 +3,7 @@
 import http.client
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ class Connection:
         }
         self._connection = http.client.HTTPConnection(urlsplit(server.base_url).netloc, timeout=60)
         self._connection.connect()
+        self.response_headers: Mapping[str, str] = {}  # of the last response, by their names in lower case
 
     def call(self, path: str, **body: Any) -> ApiResponse:
         return self.request("POST", f"/api/permissions/{path}", body)
@@ -35,6 +36,7 @@ class Connection:
     def request(self, method: str, path: str, body: dict[str, Any]) -> ApiResponse:
         self._connection.request(method, path, orjson.dumps(body), self.headers)
         response = self._connection.getresponse()
+        self.response_headers = {name.lower(): value for name, value in response.getheaders()}
         return ApiResponse(response.status, orjson.loads(response.read()))
 
     def worker(self, server: Server) -> int:

@@ -177,6 +177,82 @@ def test_actions_of_a_subject_page_by_page(shop: Shop) -> None:
     assert shop.post("search/action", body, signed_in(shop.bob)).json()["results"] == [{"name": "badge"}]
 
 
+def search(shop: Shop, kind: str, headers: dict[str, str] | None = None, limit: int = 2, **changes: Any) -> list[str]:
+    """Follows the pages of a search and returns the ids, of which none comes twice."""
+    ids: list[str] = []
+    token = ""
+    while True:
+        body = {**shop.request(**changes), "page": {"limit": limit, "token": token}}
+        response = shop.post(f"search/{kind}", body, headers)
+        assert response.status_code == 200, response.text
+        page = response.json()
+        assert page["page"]["count"] == len(page["results"]) <= limit
+        ids += [item["id"] for item in page["results"]]
+        token = page["page"]["next_token"]
+        if not token:
+            assert len(ids) == len(set(ids))
+            return ids
+
+
+def test_subjects_are_those_of_whom_an_evaluation_is_true(shop: Shop) -> None:
+    more = [shop.studio.user() for _ in range(3)]
+    for user in more:
+        shop.studio.save_data(user, shop.app, roles=["seller"])
+    sellers = sorted(user.user_id for user in (shop.ann, *more))
+    for headers in (shop.access_key, shop.service):
+        for limit in (1, 2, 4, 100):
+            found = search(shop, "subject", headers, limit, subject={"type": "user"})
+            assert [user_id for user_id in found if user_id in sellers] == sellers
+        assert shop.bob.user_id not in found
+        assert all(shop.decide(headers, user=user_id)["decision"] for user_id in found)
+    price: dict[str, Any] = {"action": {"name": "price.set", "properties": {"param": "tin"}}}
+    assert search(shop, "subject", **price) == []
+    price["action"]["properties"] = {"param": "gold"}
+    assert shop.ann.user_id in search(shop, "subject", **price)
+    assert search(shop, "subject", subject={"type": "robot"}) == []
+    assert search(shop, "subject", rule="steal") == []
+    elsewhere = shop.request(resource={"type": "application", "id": str(shop.studio.application())})
+    assert shop.post("search/subject", elsewhere).status_code == 403
+    assert shop.ann.user_id in search(shop, "subject", signed_in(shop.bob), rule="badge")  # what everybody may read
+    project: dict[str, Any] = {"rule": "project.can_view_project", "resource": {"type": "project", "id": shop.project}}
+    root = signed_in(shop.studio.root)
+    assert {shop.ann.user_id, shop.studio.keeper.user_id} == set(search(shop, "subject", root, **project))
+
+
+def test_resources_are_those_of_which_an_evaluation_is_true(shop: Shop) -> None:
+    application = {"type": "application"}
+    for headers in (shop.access_key, shop.service):
+        assert search(shop, "resource", headers, resource=application) == [str(shop.app)]
+        assert search(shop, "resource", headers, resource=application, user=shop.bob.user_id) == []
+    other = shop.studio.application()
+    shop.studio.role(other, "seller", "sell")
+    shop.studio.save_data(shop.ann, other, roles=["seller"])
+    own = search(shop, "resource", signed_in(shop.ann), 1, resource=application)
+    assert [int(application_id) for application_id in own] == sorted((shop.app, other))
+    view: dict[str, Any] = {"rule": "project.can_view_project", "resource": {"type": "project"}}
+    assert search(shop, "resource", signed_in(shop.ann), **view) == [shop.project]
+    assert search(shop, "resource", resource={"type": "document"}) == []
+    assert search(shop, "resource", resource=application, user="nobody@example.com") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "error"),
+    [
+        ("subject", {"subject": {}}, "subject.type: must be a string"),
+        ("subject", {"action": {}}, "action.name: must be a string"),
+        ("subject", {"page": {"limit": 0}}, "page.limit: must be an integer"),
+        ("subject", {"page": {"token": "eA=="}}, "page.token: must be the next_token"),
+        ("resource", {"resource": {"id": "1"}}, "resource.type: must be a string"),
+        ("resource", {"page": {"token": "eA=="}}, "page.token: must be the next_token"),
+        ("resource", {"subject": {"type": "user"}}, "subject.id: must be a string"),
+    ],
+)
+def test_malformed_searches_are_refused(shop: Shop, kind: str, changes: dict[str, Any], error: str) -> None:
+    refused = shop.post(f"search/{kind}", shop.request(**changes))
+    assert refused.status_code == 400
+    assert refused.json()["error"].startswith(error), refused.text
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -222,5 +298,7 @@ def test_metadata_names_the_endpoints(shop: Shop) -> None:
         "policy_decision_point": base_url,
         "access_evaluation_endpoint": f"{base_url}/access/v1/evaluation",
         "access_evaluations_endpoint": f"{base_url}/access/v1/evaluations",
+        "search_subject_endpoint": f"{base_url}/access/v1/search/subject",
+        "search_resource_endpoint": f"{base_url}/access/v1/search/resource",
         "search_action_endpoint": f"{base_url}/access/v1/search/action",
     }

@@ -158,6 +158,47 @@ def check_moment(
     assert sorted(get("roles").data) == reference.roles()
 
 
+def get_pages(history: History, path: str, **query: Any) -> list[dict[str, Any]]:
+    """Follows the pages of a reverse question, two records at a time. No record comes twice."""
+    headers = {"Authorization": f"Bearer {history.studio.root.jwt}", "Factor": FACTOR}
+    records: list[dict[str, Any]] = []
+    while True:
+        response = history.studio.client.get(f"/api/admin{path}", params={"limit": 2, **query}, headers=headers)
+        assert response.status_code == 200, response.text
+        records += response.json()["data"]
+        query["after"] = response.json()["next"]
+        if query["after"] is None:
+            return records
+
+
+def check_reverse_questions(
+    history: History, generator: WriteGenerator, moment: int | None, state: AuditReplay, application_id: int
+) -> None:
+    """Who has a rule, and what a user has, are what the reference evaluator says about all users, one by one."""
+    now = int(time.time()) if moment is None else history.timeline.at(moment)
+    at = {} if moment is None else {"at": now}
+    users = [user_id for user_id in state.users if state.exists(user_id, application_id)]
+    lines = {user_id: history.reference(state, user_id, application_id, now, None).full() for user_id in users}
+    held = {user_id: dict(split_line(line) for line in lines[user_id]) for user_id in users}
+    rules = sorted({rule for user_id in users for rule in held[user_id]})
+    for rule in (*generator.some(tuple(rules), 2), "private_data.nobody"):
+        expected = {user_id: held[user_id][rule] for user_id in sorted(users) if rule in held[user_id]}
+        found = get_pages(history, f"/applications/{application_id}/who", rule=rule, **at)
+        assert {record["user_id"]: record["params"] for record in found} == expected, rule
+        assert [record["user_id"] for record in found] == sorted(expected)
+    user_id = generator.one(tuple(users))
+    rules_of_user = get_pages(history, f"/users/{user_id}/can", application_id=application_id, **at)
+    short = history.reference(state, user_id, application_id, now, None).short()
+    assert {record["rule"]: record["params"] for record in rules_of_user} == dict(map(split_line, short))
+    assert len(rules_of_user) == len(short)
+
+
+def split_line(line: str) -> tuple[str, list[str]]:
+    """The name and the parameters of a rule in a list."""
+    name, _, params = line.partition("|")
+    return name, params.split(",") if params else []
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_past_and_dry_run_agree_with_a_replay_of_the_audit_trail(studio: Studio, seed: int) -> None:
     history = History.begin(studio)
@@ -177,9 +218,15 @@ def test_past_and_dry_run_agree_with_a_replay_of_the_audit_trail(studio: Studio,
             assert dry.status == response.status, (write, dry.body, response.body)
             if response.status == 200:
                 check_dry_run(history, world, write, dry, before)
+        if generator.sometimes(0.5):
+            check_reverse_questions(history, generator, None, history.state, world.applications[0])
+            check_reverse_questions(history, generator, None, history.state, 1)
     assert accepted > WRITES // 2
     for moment, state in history.moments[first_moment:]:
         for user_id in (*world.users, world.keeper):
             for application_id in (1, *world.applications):
                 every_type = generator.sometimes(0.2)
                 check_moment(history, moment, state, user_id, application_id, every_type=every_type)
+        for application_id in (1, *world.applications):
+            if state.exists(world.keeper, application_id) and generator.sometimes(0.2):
+                check_reverse_questions(history, generator, moment, state, application_id)

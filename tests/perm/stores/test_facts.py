@@ -196,7 +196,7 @@ async def test_a_request_that_has_read_versions_needs_no_further_statement(
 
     await cached.load_pairs(pairs, None)  # compiles the applications
     assert await count(cached.load_pairs(pairs, None)) == 1
-    ahead = PrefetchedFacts(cached, await stored.read_versions(pairs))
+    ahead = PrefetchedFacts(cached, (await stored.read_versions(pairs))[0])
     assert await count(ahead.load_many("1", {1: None, 10: None})) == 0
     assert await count(ahead.load_pairs(pairs, None)) == 0
     remembering = PrefetchedFacts(cached, {}, {"1": 3})
