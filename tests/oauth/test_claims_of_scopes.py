@@ -50,5 +50,5 @@ def test_long_nickname_is_not_repeated_in_an_id_token() -> None:
 
 
 def test_claims_of_a_sign_in() -> None:
-    assert sign_in_claims("login", 7) == {"auth_time": 7, "acr": "1", "amr": ["pwd"]}
-    assert sign_in_claims("", 0) == {"acr": "1"}
+    assert sign_in_claims("login", 7) == {"auth_time": 7, "acr": "urn:sso:acr:password", "amr": ["pwd"]}
+    assert sign_in_claims("", 0) == {"acr": "urn:sso:acr:password"}
