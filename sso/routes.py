@@ -64,6 +64,7 @@ from sso.openapi.routes import OpenApiDocument, openapi_routes
 from sso.perm.authzen.routes import authzen_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.personal_data.closed_account import KeepTickets
+from sso.personal_data.games.routes import data_answer_routes
 from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
 from sso.personal_data.pages import DataSection, personal_data_pages
 from sso.players.account_pages import DeviceKeySection, device_key_pages
@@ -158,7 +159,7 @@ def _account_view(s: Services, pages: PageServices) -> AccountView:
         IdentitiesSection(s.upstream.links, s.upstream.provider_list),
         DeviceKeySection(s.players.links),
         HistorySection(s.history),
-        DataSection(s.deletion),
+        DataSection(s.deletion, s.game_data.exports),
         ConsoleLink(s.management),
     ]
     clock = s.database.clock
@@ -217,6 +218,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield discovery_routes(s.keys, s.settings.base_url)
     yield game_routes(s.game_login)
     yield player_routes(s.players)
+    yield data_answer_routes(s.game_data.queue)
     yield game_sockets(s.game_login)
     yield admin_routes(s.management)
     yield openapi_routes(OpenApiDocument(s.brand.name, lambda: s.management.routes), s.settings.base_url)
@@ -270,7 +272,7 @@ def _account_pages(s: Services, pages: PageServices, account: AccountView) -> It
     )
     yield profile_pages(account, ProfileStore(s.database))
     yield history_pages(account, s.history)
-    yield personal_data_pages(account, s.database, s.deletion)
+    yield personal_data_pages(account, s.database, s.deletion, s.game_data.exports)
     yield second_factor_pages(
         account,
         restarts,

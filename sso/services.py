@@ -73,13 +73,14 @@ from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
+from sso.personal_data.games.wiring import GameData, build_game_data
 from sso.players.wiring import GuestLinking, Players, UserMerges, build_players
 from sso.state.apply import RecordOperations, build_operations
 from sso.telemetry.spans import Telemetry
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
-from sso.webhooks.wiring import build_webhooks
+from sso.webhooks.wiring import build_webhooks, receiver_urls
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class Services:
     history: AccountHistory
     deletion: AccountDeletion
     erasure: AccountErasure
+    game_data: GameData
     ban_expiry: BanExpiry
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
@@ -191,6 +193,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         requires_second_factor=settings.require_2fa != "off",
         appeal_url=settings.appeal_url or "",
         recorder=PermissionChangeRecorder(),
+        receiver_urls=receiver_urls(settings),
     )
     applications, writer = permissions.login_rules, permissions.writer
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
@@ -214,6 +217,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     games = SignedInGames(database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     deletion = AccountDeletion(database, writer, outbox, brand, settings.base_url, settings.deletion_days)
     erasure = AccountErasure(database)
+    game_data = build_game_data(settings, database, ring)
     password_changes = PasswordChanges(database, outbox, brand)
     new_login = NewLogin(users, links, outbox, writer)
     oauth = build_oauth(
@@ -289,6 +293,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         signed_in_games=games,
         deletion=deletion,
         erasure=erasure,
+        game_data=game_data,
         ban_expiry=BanExpiry(database, bans),
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,

@@ -304,16 +304,17 @@ class Settings:
     webhook_networks: tuple[Network, ...] = setting(
         (),
         values.networks,
-        "Networks with private addresses to which events may be sent (webhooks). Public addresses are always allowed, "
-        "loopback addresses while SSO_BASE_URL is a loopback address.",
+        "Networks with private addresses to which events (webhooks) and requests about personal data (settings.gdpr of "
+        "applications) may be sent. Public addresses are always allowed, loopback addresses while SSO_BASE_URL is a "
+        "loopback address.",
         example="10.0.0.0/8",
         see="changes",
     )
     webhook_ca_file: Path | None = setting(
         None,
         values.certificate_file,
-        "PEM file with the certificates of a private CA. If it is set, the certificates of webhooks are verified with "
-        "this CA only, otherwise with the CAs of the system.",
+        "PEM file with the certificates of a private CA. If it is set, the certificates of webhooks, and of addresses "
+        "in settings.gdpr of applications, are verified with this CA only, otherwise with the CAs of the system.",
         example="/etc/ssl/certs/ca-certificates.crt",
     )
 

@@ -195,6 +195,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
     await background.start(keep_running, "logout notifications", services.logout_sender.run, services.bus)
     await background.start(keep_running, "webhooks", services.webhook_sender.run, services.bus)
+    await background.start(keep_running, "data requests", services.game_data.sender.run, services.bus)
     await background.start(keep_running, "password resets", services.reset_requests.run)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
     await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)

@@ -25,7 +25,7 @@ from tests.kit.tls_context import share_default_context
 TESTS = Path(__file__).parent
 # Tests here use new users and records, and find those of other files beside them. To start a server for each file would
 # take a third of their processor time.
-FOLDERS_WITH_SHARED_SERVER = {"accounts", "browser", "console", "e2e", "web"}
+FOLDERS_WITH_SHARED_SERVER = {"accounts", "admin", "browser", "console", "e2e", "oauth", "perm/endpoints", "web"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -162,7 +162,8 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 def server(request: pytest.FixtureRequest) -> Server:
     """A server for the tests of a file, which others use, too, unless the file is marked with own_server."""
     is_shared = not request.node.get_closest_marker("own_server")
-    is_shared &= request.path.relative_to(TESTS).parts[0] in FOLDERS_WITH_SHARED_SERVER
+    folders = {str(folder) for folder in request.path.relative_to(TESTS).parents}
+    is_shared &= not folders.isdisjoint(FOLDERS_WITH_SHARED_SERVER)
     server = request.getfixturevalue("shared_server" if is_shared else "own_server")
     assert isinstance(server, Server)
     return server

@@ -17,6 +17,7 @@ from sso.health import Health
 from sso.oauth.pages import AUTHORIZE_PATH, RESUME_PATH
 from sso.oauth.routes import INTROSPECT, MAX_BODY, MAX_PUSHED_BODY, PAR, REVOKE, TOKEN, USERINFO
 from sso.perm.routes import endpoint_table
+from sso.personal_data.games.model import MAX_ANSWER
 from sso.services import Services, build
 from sso.telemetry.metrics import Metrics
 from sso.web.body import MAX_BYTES, BodyLimit
@@ -63,6 +64,7 @@ FAMILIES = {
     "/logout": Family("browser session", "none", CHEAP),
     "/proxy/api/login": Family("password", "``SSO_RATE_LOGIN``, ``SSO_RATE_ACCOUNT``", "password hashing"),
     "/proxy/api/ticket": Family("ticket of a store", "``SSO_RATE_LOGIN``", "16 outgoing requests of a provider"),
+    "/proxy/api/data": Family("link of a data request, once", "none", "the database parses the body"),
     "/proxy/api/gameSession": Family(
         "signature of the game", "``SSO_RATE_GETGSID``", f"signature verification; {PARSER}"
     ),
@@ -109,6 +111,7 @@ def body_limits(services: Services) -> dict[tuple[str, str], BodyLimit]:
     }
     own = {("POST", path): MAX_BODY for path in (TOKEN, REVOKE, INTROSPECT, USERINFO)}
     own |= {("POST", PAR): MAX_PUSHED_BODY, ("POST", AUTHORIZE_PATH): MAX_FORM, ("POST", RESUME_PATH): MAX_FORM}
+    own |= {("POST", "/proxy/api/data/<link>"): MAX_ANSWER}
     own |= {("POST", path): MAX_STATE_FORM for path in ("/console/state/compare", "/console/state/apply")}
     return admin | permissions | {key: BodyLimit(max_bytes) for key, max_bytes in own.items()}
 

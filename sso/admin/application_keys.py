@@ -1,4 +1,4 @@
-"""/api/admin/applications/{application_id}/…: the keys, service JWTs and e-mail secret of an application.
+"""/api/admin/applications/{application_id}/…: the keys, service JWTs and secrets of an application.
 
 A key signs for the application, so the right to manage applications is required, and root at the central application.
 """
@@ -7,7 +7,7 @@ import builtins
 from dataclasses import replace
 from typing import Annotated
 
-from sso.admin.answers.permissions import ApplicationKeyJson, EmailSecretJson, ServiceJwtJson
+from sso.admin.answers.permissions import ApplicationKeyJson, DataSecretJson, EmailSecretJson, ServiceJwtJson
 from sso.admin.answers.shape import NO_DATA_ANSWER, AnswerShape
 from sso.admin.permission_access import AT_CENTRAL_APPLICATION, path_application_id
 from sso.admin.request import (
@@ -36,6 +36,7 @@ from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
 from sso.perm.stores.applications import private_key, read_application_row, refuse_removed_application
 from sso.perm.stores.email_secret import get_or_create_email_secret
 from sso.perm.stores.locks import lock_application
+from sso.personal_data.games.queue_store import data_secret
 from sso.web.request_model import at_most
 
 MAX_PEM = 16 * 1024
@@ -117,6 +118,17 @@ class ApplicationKeyResource:
         if row["email_secret_sealed"] is not None:
             await self._audit(request, "application.email_secret.read", row, {"read": True})
         return AdminResponse({"data": {"application_id": application_id, "email_secret": secret}})
+
+    async def data_secret(self, request: AdminRequest) -> AdminResponse:
+        """Returns the secret that signs requests about personal data to the application; creates it if there is none.
+
+        The audit trail says who read it.
+        """
+        row = await self._require_application(request)
+        application_id = row["application_id"]
+        secret = await data_secret(self._database, self._keyring, application_id, row["data_secret_sealed"])
+        await self._audit(request, "application.data_secret.read", row, {"read": True})
+        return AdminResponse({"data": {"application_id": application_id, "data_secret": secret}})
 
     async def _audit(self, request: AdminRequest, operation: str, application: Row, after: JsonRecord) -> None:
         application_id = application["application_id"]
@@ -204,5 +216,14 @@ def application_key_routes(resource: ApplicationKeyResource) -> tuple[AdminRoute
             answer=AnswerShape(EmailSecretJson),
             operation="get_email_secret",
             summary="Get or create the e-mail secret of an application",
+        ),
+        AdminRoute(
+            "POST",
+            f"{application}/data-secret",
+            manage,
+            resource.data_secret,
+            answer=AnswerShape(DataSecretJson),
+            operation="get_data_secret",
+            summary="Get or create the secret of data requests to an application",
         ),
     )

@@ -20,6 +20,7 @@ from sso.admin.caller import AdminAuthenticator, AdminCaller
 from sso.admin.changes import ChangeStream, change_routes
 from sso.admin.clients import ClientResource
 from sso.admin.conditions import ConditionResource, condition_routes
+from sso.admin.data_requests import DataRequestResource, data_request_routes
 from sso.admin.game_sessions import GameSessionResource, ViolationResource, game_session_routes
 from sso.admin.groups import GroupResource
 from sso.admin.identity_providers import ProviderResource
@@ -144,6 +145,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
         *details.routes(),
         *UserLinkResource(users, s.players.merges, s.players.links, protected).routes(),
         *ban_routes(BanResource(users, s.bans, writer, BanRights(s.database, Authorizer(facts)), protected)),
+        *data_request_routes(DataRequestResource(s.database)),
         *audit_routes(AuditTrail(s.database)),
         *InvitationResource.kind.routes(invitations),
         *_service_routes(s),

@@ -21,6 +21,7 @@ COMMANDS = {
     "serve": "Start the service.",
     "play": "Log in as a game does, to try the service out.",
     "apply": "Apply a JSON document of desired state.",
+    "state": "Print the JSON schema of documents of desired state.",
     "export": "Print the current state as such a document, without secrets.",
     "backup": "Write the database and the keys to a file.",
     "restore": "Restore a backup into an empty database.",

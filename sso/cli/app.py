@@ -128,6 +128,22 @@ def print_email_secret(ctx: click.Context, app_id: int) -> None:
     echo(f"email-secret of application {app_id}: {secret}")
 
 
+@command.command("data-secret")
+@APP_ID
+@click.pass_context
+def print_data_secret(ctx: click.Context, app_id: int) -> None:
+    """Print the secret that signs requests about personal data to an application; create it if there is none.
+
+    The application verifies with it that a request to an address of settings.gdpr comes from this service.
+
+    \b
+    Example:
+      sso app data-secret 40
+    """
+    secret = with_records(ctx, lambda records: records.applications.data_secret(app_id))
+    echo(f"data-secret of application {app_id}: {secret}")
+
+
 @command.group()
 def key() -> None:
     """Manage the public keys that verify service JWTs of an application.

@@ -1,12 +1,12 @@
 """sso apply"""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from sso.cli.context import CommandFailure
+from sso.cli.document_file import read_document
 from sso.cli.echo import echo, echo_json
 from sso.cli.impact_format import MAX_LINES, format_apply_report
 from sso.cli.output import print_lines
@@ -14,15 +14,10 @@ from sso.cli.progress import Progress
 from sso.cli.records import with_records
 from sso.cli.records.types import Fields
 from sso.client import RequestRefused
-from sso.core.field_errors import FieldError
-from sso.state.document import parse
-from sso.web.body import InvalidBody, parse_body
+from sso.state.position import located_text
 
 if TYPE_CHECKING:
     from sso.cli.records.service import ServiceRecords
-
-
-MAX_DOCUMENT_BYTES, LARGE_DOCUMENT = 64 * 1024 * 1024, 256 * 1024
 
 
 @click.command()
@@ -44,44 +39,29 @@ def command(ctx: click.Context, file: Path, dry_run: bool, override: bool, as_js
       echo '{"users": [{"login": "ann@example.com", "nick": "Ann"}]}' | sso apply -
       sso apply --dry-run state.json
     """
-    document, is_large = _read(file)
+    source = read_document(file)
 
     async def apply(records: "ServiceRecords") -> tuple[Fields, dict[str, str]]:
         try:
             with Progress(f"applying {'standard input' if str(file) == '-' else file}") as progress:
                 report = await records.state.apply(
-                    document,
+                    source.fields,
                     lambda what, done, total: progress.show(f"{what}, {done:,} of {total:,}"),
                     dry_run=dry_run,
                     override=override,
                 )
         except RequestRefused as error:
             if error.status == 400:  # the text names the place in the document
-                raise CommandFailure(f"{file}: {error.text}") from None
+                raise CommandFailure(located_text(source.name, source.text, error.text)) from None
             raise
         if not dry_run or as_json:
             return report, {}
         return report, await records.state.logins([user["user_id"] for user in report["users"][:MAX_LINES]])
 
-    report, logins = with_records(ctx, apply, may_create=True, in_process=is_large)
+    report, logins = with_records(ctx, apply, may_create=True, in_process=source.is_large)
     _print(report, logins, dry_run=dry_run, as_json=as_json)
     if dry_run and report["failed_assertions"]:
         ctx.exit(1)
-
-
-def _read(file: Path) -> tuple[Fields, bool]:
-    """Returns the document, and whether it is so large that it would keep a worker of the service busy."""
-    try:
-        raw = sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1) if str(file) == "-" else file.read_bytes()
-        document = parse_body(
-            raw, "application/json", max_bytes=MAX_DOCUMENT_BYTES, max_values=MAX_DOCUMENT_BYTES
-        ).fields
-        parse(document)
-    except OSError as error:
-        raise CommandFailure(f"cannot read {file}: {error.strerror}") from None
-    except (InvalidBody, FieldError) as error:
-        raise CommandFailure(f"{file}: {error}") from None
-    return document, len(raw) > LARGE_DOCUMENT
 
 
 def _print(report: Fields, logins: dict[str, str], *, dry_run: bool, as_json: bool) -> None:

@@ -1,37 +1,78 @@
 """sso perm test"""
 
+from pathlib import Path
+from typing import Any
+
 import click
 
+from sso.cli.context import CommandFailure
+from sso.cli.document_file import DocumentFile, read_document
 from sso.cli.echo import echo, echo_json
 from sso.cli.output import print_lines
 from sso.cli.records import with_records
-from sso.cli.types import APPLICATION_ID
+from sso.cli.types import APPLICATION_ID, unix_time
+from sso.core.field_errors import FieldError
+from sso.db.clock import DatabaseClock
+from sso.state.offline import check_document
+from sso.state.position import find_position, located
 
 
 @click.command("test")
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True), required=False)
 @click.option("--application-id", "--app", "app_id", type=APPLICATION_ID, help="Check this application only.")
+@click.option(
+    "--at",
+    type=unix_time,
+    metavar="TIME",
+    help="Check FILE at this moment, for time windows and ends of roles (default: now).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def command(ctx: click.Context, app_id: int | None, as_json: bool) -> None:
+def command(ctx: click.Context, file: Path | None, app_id: int | None, at: int | None, as_json: bool) -> None:
     """Check the assertions of all applications. The exit code is 1 if one fails.
 
     Every save of permissions checks them too, for the users whom it affects. This command also finds what no save
     causes: roles that have ended, users who were deleted, and what an override has passed.
 
+    With FILE (or - for standard input), a document of desired state is checked without a database and a service, with
+    the users, roles, groups and projects of the document alone. Errors begin with file, line and column.
+
     \b
     Example:
       sso perm test
       sso perm test --application-id 10 --json
+      sso perm test state.json
     """
-
-    report = with_records(ctx, lambda records: records.permissions.test_assertions(app_id))
+    if file is not None:
+        report = _check_file(read_document(file), app_id, int(DatabaseClock().now()) if at is None else at)
+    elif at is not None:
+        raise click.UsageError("--at needs FILE")
+    else:
+        report = with_records(ctx, lambda records: records.permissions.test_assertions(app_id))
     failed = report["failed"]
     if as_json:
         echo_json(report, indent=True)
     else:
         for warning in report["warnings"]:
             echo(f"warning: {warning}", err=True)
-        print_lines(f"application {item['application_id']}: {item['assertion']}: {item['reason']}" for item in failed)
+        print_lines(f"{_place(item)}: {item['assertion']}: {item['reason']}" for item in failed)
         echo(f"{report['checked']} assertions, {len(failed)} of them fail")
     if failed:
         ctx.exit(1)
+
+
+def _check_file(source: DocumentFile, app_id: int | None, now: int) -> dict[str, Any]:
+    try:
+        report = check_document(source.document, now, app_id)
+    except FieldError as error:
+        raise CommandFailure(located(source.name, source.text, error)) from None
+    failed = []
+    for location, item in report.failed:
+        line, column = find_position(source.text, location)
+        failed.append(item.json | {"file": source.name, "line": line, "column": column})
+    return report.json | {"failed": failed}
+
+
+def _place(item: dict[str, Any]) -> str:
+    application = f"application {item['application_id']}"
+    return f"{item['file']}:{item['line']}:{item['column']}: {application}" if "file" in item else application

@@ -161,6 +161,10 @@ class ApplicationRecords(Resource):
         """``email_secret``, which is created if there is none."""
         return ApiCall("POST", self._at(application_id, "email-secret"), read_record)
 
+    def data_secret(self, application_id: int) -> ApiCall[Record]:
+        """``data_secret`` signs requests about personal data. It is created if there is none."""
+        return ApiCall("POST", self._at(application_id, "data-secret"), read_record)
+
 
 class ProviderRecords(Resource):
     def linked_users(self, provider_id: str) -> ApiCall[dict[str, int]]:

@@ -19,6 +19,7 @@ NOTICES: Mapping[str, str] = {
     "session-ended": "That browser has been signed out.",
     "game-ended": "The user has been signed out of that game.",
     "factors-reset": "The second factors have been removed. The user has been signed out and gets an e-mail about it.",
+    "data-request-retried": "The request is being sent again.",
     "invitation-revoked": "The invitation has been revoked. Its link no longer works.",
     "client-saved": "The changes have been saved.",
     "brand-saved": "The brand has been saved. All pages and mails show it in a moment.",

@@ -16,6 +16,7 @@ from sso.console.audit.pages import audit_pages
 from sso.console.branding.client_pages import client_branding_pages
 from sso.console.branding.pages import branding_pages
 from sso.console.clients.pages import client_pages
+from sso.console.data_request_pages import data_request_pages
 from sso.console.explorer.pages import explorer_pages
 from sso.console.game_session_pages import game_session_pages
 from sso.console.identity_providers.pages import identity_provider_pages
@@ -68,6 +69,7 @@ def console_routes(
     yield webhook_pages(console)
     yield state_pages(console)
     yield game_session_pages(console)
+    yield data_request_pages(console)
     yield audit_pages(console)
     yield system_pages(console, findings)
     overview = overview_pages(console)

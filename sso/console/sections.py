@@ -26,6 +26,9 @@ class ConsoleSection:
 
 OVERVIEW = ConsoleSection("overview", "Overview", BASE, ALL_RIGHTS, opens_to_own=bool)
 USERS = ConsoleSection("users", "Users", f"{BASE}/users", frozenset({AdminRight.VIEW_USERS}), "People")
+DATA_REQUESTS = ConsoleSection(
+    "data_requests", "Data requests", f"{BASE}/data-requests", frozenset({AdminRight.VIEW_USERS}), "People"
+)
 AUDIT = ConsoleSection("audit", "Audit trail", f"{BASE}/audit", frozenset({AdminRight.VIEW_AUDIT}), "Service")
 
 SYSTEM = ConsoleSection("system", "System", f"{BASE}/system", frozenset({AdminRight.VIEW_SYSTEM}), "Service")
@@ -78,8 +81,8 @@ WEBHOOKS = ConsoleSection(
 STATE = ConsoleSection("state", "State", f"{BASE}/state", frozenset({AdminRight.VIEW_STATE}), "Service")
 
 SECTIONS = (
-    OVERVIEW, USERS, PROJECTS, APPLICATIONS, EXPLORER, CLIENTS, IDENTITY_PROVIDERS, BRANDING, GAME_SESSIONS, AUDIT,
-    SIGNING_KEYS, WEBHOOKS, STATE, SYSTEM,
+    OVERVIEW, USERS, DATA_REQUESTS, PROJECTS, APPLICATIONS, EXPLORER, CLIENTS, IDENTITY_PROVIDERS, BRANDING,
+    GAME_SESSIONS, AUDIT, SIGNING_KEYS, WEBHOOKS, STATE, SYSTEM,
 )  # fmt: skip
 
 

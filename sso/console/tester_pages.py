@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from quart import Blueprint, Response, request
 
+from sso.console.document_forms.time_fields import read_time
 from sso.console.form_error import FormError
 from sso.console.form_pages import Form
 from sso.console.json_fields import read_condition
@@ -57,4 +58,5 @@ def question(form: Form) -> Record:
     else:
         body["condition"] = read_condition(form.get("condition", ""), "condition")
     body |= {name: form[name].strip() for name in ("user", "address", "domain") if form.get(name, "").strip()}
+    body |= {"at": moment} if (moment := read_time({"at:from": form.get("at", "")}, "at").get("from")) else {}
     return body | {name: split_list(form[name]) for name in ("tags", "purchases") if form.get(name, "").strip()}

@@ -46,6 +46,7 @@ TABLES = (
     "login_funnel",
     "webhook_failures",
     "deleted_secrets",
+    "data_requests",
 )
 
 # The expression of the indexes in ``columns.expiry_index``.
@@ -59,19 +60,35 @@ _DELETE_EXPIRED = {
     )
     for table in TABLES
 }
+
+
 # Ids ascend with time in these tables, so the oldest rows are found without an index on their time.
-_DELETE_OLD = {
-    table: Statement(
+def _delete_old(table: str, deleted: str = "1", then: str = "") -> Statement:
+    """``then`` is a further part of the statement, which uses the columns ``deleted``."""
+    return Statement(
         f"""WITH oldest AS MATERIALIZED (SELECT id, at FROM {table} ORDER BY id LIMIT {MAX_ROWS}),
         old AS (
             SELECT id FROM {table}
             WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE at < now() - make_interval(days => :days)))
             FOR UPDATE SKIP LOCKED),
-        deleted AS (DELETE FROM {table} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING 1)
-        SELECT count(*) FROM deleted"""
+        deleted AS (DELETE FROM {table} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING {deleted}){then}
+        SELECT count(*) FROM deleted""",
+        name=f"cleanup.{table}",
     )
-    for table in ("audit", "account_events")
-}
+
+
+_DELETE_OLD_AUDIT = _delete_old("audit")
+# It stays known which applications a user has used: they are asked for the user's data, and to remove it.
+_DELETE_OLD_EVENTS = _delete_old(
+    "account_events",
+    "user_id, kind, detail",
+    """, remembered AS (
+        INSERT INTO used_applications (user_id, application_id)
+        SELECT DISTINCT user_id, CAST(number AS int) FROM deleted,
+            unnest(ARRAY[detail ->> 'app_id', detail ->> 'gapp_id']) number
+        WHERE kind = 'signed_in' AND CAST(number AS bigint) BETWEEN 1 AND 2147483647
+        ORDER BY 1, 2 ON CONFLICT DO NOTHING)""",
+)
 # The history of permission data reaches as far back as the audit trail. Its beginning moves first; what ended before it
 # is not used any more, and is deleted in any order.
 _BEGIN_HISTORY_LATER = Statement(
@@ -141,8 +158,8 @@ async def delete_expired(database: Database, audit_days: int = 0, history_days: 
         (name, statement, {}) for name, statement in _DELETE_EXPIRED.items()
     ]
     for table, statement, days in (
-        ("audit", _DELETE_OLD["audit"], audit_days),
-        ("account_events", _DELETE_OLD["account_events"], history_days),
+        ("audit", _DELETE_OLD_AUDIT, audit_days),
+        ("account_events", _DELETE_OLD_EVENTS, history_days),
         ("change_events", _DELETE_OLD_CHANGES, changes_days),
     ):
         if days:

@@ -150,6 +150,27 @@ def webhooks(dsn: str) -> Finding:
     )
 
 
+def data_removals(dsn: str) -> Finding:
+    """Games that have not removed the data of erased users for a day, or at all."""
+    failing = fetch_value(
+        dsn,
+        """SELECT string_agg(format('%s of application %s (%s)', count, application_id, problem), '; '
+            ORDER BY application_id)
+        FROM (SELECT application_id, count(*) AS count, max(problem) AS problem FROM data_requests
+            WHERE kind = 'remove' AND (state = 'failed' OR (state = 'pending' AND problem <> ''
+                AND created < now() - interval '1 day')) AND (expires IS NULL OR expires > now())
+            GROUP BY application_id) failing""",
+    )
+    return Finding(
+        "data removals",
+        failing is None,
+        "games have removed the data of erased users" if failing is None else f"not accepted by games: {failing}",
+        "correct settings.gdpr of the application or ask its operator, then send them again in the console "
+        "(Data requests) or with POST /api/admin/data-requests/{id}/retry",
+        warning=True,
+    )
+
+
 def check(settings: Settings, dsn: str, program: str = "this command") -> Iterator[Finding]:
     answers = list(database(dsn))
     yield from answers
@@ -164,6 +185,7 @@ def check(settings: Settings, dsn: str, program: str = "this command") -> Iterat
     if usable:
         yield logout_notifications(dsn)
         yield webhooks(dsn)
+        yield data_removals(dsn)
         yield from nodes(dsn)
     yield from files(settings)
     yield account(program)

@@ -7,6 +7,7 @@ SERVICE_OPERATIONS = {
     "POST /proxy/api/login": "login",
     "POST /proxy/api/guest": "sign_in_guest",
     "POST /proxy/api/ticket": "sign_in_with_ticket",
+    "POST /proxy/api/data/{link}": "send_user_data",
     "GET /proxy/oauth/authorize": "authorize",
     "POST /proxy/oauth/authorize": "authorize_with_form",
     "POST /proxy/oauth/token": "get_tokens",

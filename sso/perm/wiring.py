@@ -7,6 +7,7 @@ from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.user_jwt import UserJwts
 from sso.change_stream.revisions import Revisions
 from sso.core.encryption import Keyring
+from sso.core.receiver_urls import ReceiverUrls
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
@@ -120,6 +121,7 @@ def build_permissions(
     requires_second_factor: bool = False,
     appeal_url: str = "",
     recorder: ChangeRecorder | None = None,
+    receiver_urls: ReceiverUrls,
 ) -> Permissions:
     def callers(*, accept_games: bool) -> CallerAuthenticator:
         return CallerAuthenticator(
@@ -145,7 +147,7 @@ def build_permissions(
     accounts = AccountLookup(database, find_user)
     writes = PermissionWrites(writer, authorizer)
     operations = PermissionOperations(
-        applications=ApplicationOperations(database, writes, authorizer, keyring, application_keys),
+        applications=ApplicationOperations(database, writes, authorizer, keyring, application_keys, receiver_urls),
         roles=RoleOperations(database, writes, authorizer),
         schemas=SchemaOperations(database, writes, authorizer),
         user_data=UserDataOperations(database, writes, authorizer),

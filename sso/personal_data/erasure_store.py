@@ -9,6 +9,8 @@ import orjson
 from sso.accounts.bans.identity_store import forget_erased_user
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
+from sso.personal_data.games.request_store import add_removals
+from sso.personal_data.games.used_application_store import used_applications
 from sso.personal_data.tables import WITHOUT_FOREIGN_KEY
 
 _CLOSE = Statement(
@@ -138,15 +140,20 @@ async def scrub_audit_of_guest(runner: Runner, user_id: str) -> None:
 
 
 async def erase_account(tx: Transaction, user: ClaimedUser) -> bool:
-    """Deletes all rows of the user. Returns False if another worker has the claim, or has erased the account."""
+    """Deletes all rows of the user, and asks the games that the user has used to remove theirs.
+
+    Returns False if another worker has the claim, or has erased the account.
+    """
     if await tx.value(_LOCK_CLAIMED, user_id=user.user_id, lease=user.deletion_due) is None:
         return False
+    applications = await used_applications(tx, user.user_id)
     for statement in _DELETE_ROWS:
         await tx.value(statement, user_id=user.user_id)
     await tx.value(_DELETE_MAILS, login=user.login)
     await forget_erased_user(tx, user.user_id)
     await tx.value(_REMEMBER, user_id=user.user_id)
     await tx.value(_DELETE_USER, user_id=user.user_id)
+    await add_removals(tx, applications)
     return True
 
 

@@ -66,6 +66,7 @@ def _document(user: User, lists: Mapping[str, orjson.Fragment]) -> dict[str, Any
         },
         "browsers": lists["browser_sessions"],
         "games": {"sign_ins": lists["sign_ins"], "session_tokens": lists["session_tokens"]},
+        "game_data": {"applications": lists["used_applications"], "requests": lists["data_requests"]},
         "sites": {"consents": lists["oauth_consents"], "grants": lists["oauth_grants"]},
         "mailed_links": lists["mailed_links"],
         "permissions": {

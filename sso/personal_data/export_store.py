@@ -16,7 +16,9 @@ MAX_ENTRIES = 10_000
 MAX_BYTES = 8_000_000
 
 # The columns of the lists that are timestamps, and those that are JSON. A test compares them with the tables.
-TIME_COLUMNS = frozenset(["at", "created", "expires", "failed_at", "last_at", "last_seen", "last_used", "used"])
+TIME_COLUMNS = frozenset(
+    ["at", "created", "expires", "failed_at", "finished", "last_at", "last_seen", "last_used", "used"]
+)
 JSON_COLUMNS = frozenset(["after", "before", "data", "detail", "login", "private_data", "public_data", "secret_data"])
 
 

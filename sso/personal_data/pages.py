@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from quart import Blueprint, Response
 
+from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.form_problem import FormProblem
@@ -17,24 +19,33 @@ from sso.db.rate_limit import WindowLimiter
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.errors import DeletionRefused
 from sso.personal_data.export import export_user
+from sso.personal_data.games.answers import MAX_CHARACTERS
+from sso.personal_data.games.exports import GameExport, GameExports
+from sso.personal_data.games.model import RequestState
 from sso.web.cookies import SESSION_COOKIE, delete_cookie
 from sso.web.language import _
 from sso.web.pages import page
 from sso.web.redirects import see_other
 
 FILE_NAME = "account-data.json"
+ARCHIVE_NAME = "account-data.zip"
+WITHOUT_GAMES, ASK_AGAIN = "without", "again"  # values of the field ``games``
 EXPORTS, EXPORT_WINDOW_S = 5, 3600  # for one user
 
 
 class DataSection:
-    def __init__(self, deletion: AccountDeletion) -> None:
+    def __init__(self, deletion: AccountDeletion, exports: GameExports) -> None:
         self._deletion = deletion
+        self._exports = exports
 
     async def values(self, session: Session, now: datetime) -> Mapping[str, Any]:
-        return {"deletion_days": self._deletion.days}
+        export = await self._exports.read(session.user.user_id)
+        return {"deletion_days": self._deletion.days, "game_export": _shown(export) if export.requests else None}
 
 
-def personal_data_pages(account: AccountView, database: Database, deletion: AccountDeletion) -> Blueprint:
+def personal_data_pages(
+    account: AccountView, database: Database, deletion: AccountDeletion, game_exports: GameExports
+) -> Blueprint:
     routes = Blueprint("personal_data", __name__, url_prefix="/account")
     exports = WindowLimiter("export", EXPORTS, EXPORT_WINDOW_S)
 
@@ -48,18 +59,28 @@ def personal_data_pages(account: AccountView, database: Database, deletion: Acco
 
     @routes.post("/export")
     async def export() -> Response:
+        """Sends the data of the account, with that of games if they have answered; otherwise asks the games first."""
         session, form = await account.submitted_form()
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "export")
-        if wait_s := await database.transaction(exports.add, session.user.user_id):
-            error = TooManyAttempts(wait_s)
-            return await account.show(session, retry_problem(error), "export")
-        document = await export_user(database, session.user.user_id)
-        return Response(
-            document,
-            content_type="application/json",
-            headers={"Content-Disposition": f'attachment; filename="{FILE_NAME}"', "Cache-Control": "no-store"},
-        )
+        user_id, games = session.user.user_id, form.get("games", "")
+        if games == WITHOUT_GAMES:
+            return await download(session, None)
+        game_export = await game_exports.read(user_id)
+        if game_export.is_ready and games != ASK_AGAIN:
+            return await download(session, game_export)
+        started = await game_exports.start(user_id)
+        if isinstance(started, int):
+            return await account.show(session, retry_problem(TooManyAttempts(started)), "export")
+        return see_other(account_url("data-requested")) if started.requests else await download(session, None)
+
+    async def download(session: Session, game_export: GameExport | None) -> Response:
+        user_id = session.user.user_id
+        if wait_s := await database.transaction(exports.add, user_id):
+            return await account.show(session, retry_problem(TooManyAttempts(wait_s)), "export")
+        if game_export is None:
+            return _file(await export_user(database, user_id), "application/json", FILE_NAME)
+        return _file(await game_exports.archive(user_id, game_export), "application/zip", ARCHIVE_NAME)
 
     @routes.post("/delete")
     async def delete() -> Response:
@@ -85,3 +106,29 @@ def personal_data_pages(account: AccountView, database: Database, deletion: Acco
         return response
 
     return routes
+
+
+def _file(content: bytes, content_type: str, name: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return Response(content, content_type=content_type, headers=headers)
+
+
+def _shown(export: GameExport) -> dict[str, Any]:
+    """The games of an export as the account page lists them."""
+    games = []
+    for _id, group in groupby(export.requests, key=lambda request: request.application_id):
+        requests = list(group)
+        states = {request.state for request in requests}
+        games.append(
+            {
+                "title": requests[0].application_name or f"{requests[0].application_id}",
+                "is_open": any(request.is_open for request in requests),
+                "has_failed": RequestState.FAILED in states,
+                "characters": [name for request in requests for name in request.characters][:MAX_CHARACTERS],
+            }
+        )
+    return {"is_ready": export.is_ready, "games": games, "until": _last_day(export)}
+
+
+def _last_day(export: GameExport) -> str:
+    return format_day(min(request.expires for request in export.requests if request.expires))

@@ -24,6 +24,8 @@ EXPORTED = {
     "role_assignments": ("application_id", "name", "expired", "ttl"),
     "project_members": ("project_id", "level", "resource", "role", "expired", "ttl"),
     "group_users": ("group_id",),
+    "used_applications": ("application_id",),
+    "data_requests": ("application_id", "kind", "subject_id", "state", "problem", "created", "finished"),
     "user_bans": ("application_id", "project_id", "until", "reason", "created"),
 }
 # Tables whose rows contain nothing but secrets, counters and references; most of them live for minutes.
@@ -49,6 +51,8 @@ WITHOUT_FOREIGN_KEY = (
     "group_users",
     "change_events",
     "webhook_failures",
+    "used_applications",
+    "data_requests",
 )
 # The kinds of permission_versions with earlier versions of rows of the user. A trigger erases them with the user.
 VERSIONS_OF_USERS = ("users", "user_records", "role_assignments", "project_members", "group_users")

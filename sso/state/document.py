@@ -71,6 +71,7 @@ class Document:
         }
 
 
+SCHEMA_NAME = "$schema"
 ACCOUNT_SECTIONS = frozenset(("users", "clients", "identity_providers"))
 SECTIONS = ACCOUNT_SECTIONS | {
     "applications",
@@ -89,6 +90,8 @@ def parse(value: Any) -> Document:
     if not isinstance(value, dict):
         raise FieldError((), "the document: must be an object")
     for name in value:
+        if name == SCHEMA_NAME:
+            continue  # for editors
         if name not in SECTIONS:
             raise FieldError((name,), "unknown section")
     accounts = _parse_accounts({name: value[name] for name in ACCOUNT_SECTIONS if name in value})

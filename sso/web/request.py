@@ -42,7 +42,7 @@ async def read_body(
 ) -> ParsedBody:
     """Returns the parsed body of the current request. Raises InvalidBody."""
     current = _cv_request.get().request
-    raw = await _read_raw(max_bytes)
+    raw = await read_raw(max_bytes)
     content_types = current.headers.getlist("Content-Type")
     if len(content_types) > 1:
         raise FieldError(("Content-Type",), "expected one header, got several")
@@ -59,7 +59,7 @@ async def read_body(
     return parse() if is_cheap(raw) else await _parse_in_thread(parse)
 
 
-async def _read_raw(max_bytes: int) -> bytes:
+async def read_raw(max_bytes: int) -> bytes:
     current = _cv_request.get().request
     body: Any = current.body  # LazyBody or FastBody
     body.limit(max_bytes)
@@ -78,7 +78,7 @@ async def read_multipart(max_bytes: int) -> dict[str, str]:
     boundary = current.mimetype_params.get("boundary", "")
     if not (boundary.isascii() and 0 < len(boundary) <= 70):
         raise InvalidBody("must have a boundary", 415, subject="Content-Type")
-    return await _parse_in_thread(partial(parse_multipart, await _read_raw(max_bytes), boundary))
+    return await _parse_in_thread(partial(parse_multipart, await read_raw(max_bytes), boundary))
 
 
 async def _parse_in_thread(parse: Callable[[], Parsed]) -> Parsed:

@@ -9,6 +9,7 @@ from sso.core.errors import Conflict
 from sso.core.field_errors import FieldError
 from sso.core.outgoing_http import AddressRefused, OutgoingClient
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
+from sso.core.receiver_urls import REFUSED
 from sso.db.transaction import Transaction
 from sso.webhooks import webhook_store
 from sso.webhooks.model import Webhook
@@ -22,9 +23,7 @@ async def check_url(client: OutgoingClient, url: str, *, allow_http: bool) -> No
     try:
         await client.check_host(url)
     except AddressRefused:
-        raise FieldError(
-            ("url",), "the host has a private address, which is allowed only if SSO_WEBHOOK_NETWORKS contains it"
-        ) from None
+        raise FieldError(("url",), REFUSED) from None
 
 
 async def create_webhook(

@@ -6,8 +6,6 @@ delivered either, all events of that age have failed with it, so that a receiver
 a week of events. Administrators can send failed events again.
 """
 
-import hashlib
-import hmac
 from dataclasses import dataclass, replace
 
 import orjson
@@ -20,6 +18,7 @@ from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.db.clock import DatabaseClock
 from sso.delivery.due_queue import Due, DueQueue, Failure, QueuedDelivery, RetryPolicy
 from sso.delivery.http import post
+from sso.delivery.signature import signature
 from sso.telemetry.counters import DELIVERIES
 from sso.webhooks.delivery_store import DeliveryStore
 from sso.webhooks.model import ClaimedWebhook
@@ -180,9 +179,3 @@ def build_webhook_sender(
         max_deliveries=LIMITS.max_requests,
         merge_s=MERGE_S,
     )
-
-
-def signature(secret: str, timestamp: int, body: bytes) -> str:
-    """Returns the header ``Webhook-Signature``: HMAC-SHA256 over the time, a dot and the body."""
-    digest = hmac.new(secret.encode(), b"%d.%b" % (timestamp, body), hashlib.sha256).hexdigest()
-    return f"t={timestamp},v1={digest}"

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from sso.change_stream.reader import ChangeReader
 from sso.config import Settings
 from sso.core.encryption import Keyring
-from sso.core.outgoing_http import OutgoingClient
+from sso.core.outgoing_http import OutgoingClient, OutgoingLimits
 from sso.core.receiver_addresses import ReceiverAddresses
+from sso.core.receiver_urls import ReceiverUrls
 from sso.db.database import Database
 from sso.delivery.due_queue import DueQueue
 from sso.webhooks.delivery_store import DeliveryStore
@@ -20,9 +21,16 @@ class Webhooks:
     allow_http: bool
 
 
-def build_client(settings: Settings) -> OutgoingClient:
-    addresses = ReceiverAddresses(settings.webhook_networks, loopback=settings.is_loopback)
-    return OutgoingClient(settings.webhook_ca_file, LIMITS, addresses.allows)
+def receiver_addresses(settings: Settings) -> ReceiverAddresses:
+    return ReceiverAddresses(settings.webhook_networks, loopback=settings.is_loopback)
+
+
+def receiver_urls(settings: Settings) -> ReceiverUrls:
+    return ReceiverUrls(receiver_addresses(settings), allow_http=settings.is_loopback)
+
+
+def build_client(settings: Settings, limits: OutgoingLimits = LIMITS) -> OutgoingClient:
+    return OutgoingClient(settings.webhook_ca_file, limits, receiver_addresses(settings).allows)
 
 
 def build_webhooks(settings: Settings, database: Database, keyring: Keyring, reader: ChangeReader) -> Webhooks:

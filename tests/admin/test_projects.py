@@ -45,9 +45,9 @@ def test_project_is_created_changed_and_removed(studio: Studio, projects: Admini
     changed = projects.request("PATCH", path, json={"description": "Two", "aliases": [f"{created['id']}_alias"]})
     assert changed.json()["data"] == created | {"description": "Two", "aliases": [f"{created['id']}_alias"]}
     assert projects.get(path).headers["ETag"] == changed.headers["ETag"]
-    named = projects.request("PATCH", path, json={"display_name": "Pokémon: 夜"}).json()["data"]
-    assert named == changed.json()["data"] | {"display_name": "Pokémon: 夜"}
-    assert [item["id"] for item in projects.data("/projects", search="pokémon")] == [created["id"]]
+    named = projects.request("PATCH", path, json={"display_name": "Märchen: 夜"}).json()["data"]
+    assert named == changed.json()["data"] | {"display_name": "Märchen: 夜"}
+    assert [item["id"] for item in projects.data("/projects", search="märchen")] == [created["id"]]
     record = studio.root.call("project", action="get", data={"id": created["id"]}).data
     assert "display_name" not in record  # the specification names the fields of this record
     removed = projects.request("DELETE", path)

@@ -59,6 +59,8 @@ TABLE: dict[str, Row] = {
     "GET /users/<user_id>/bans": Row(404),
     "POST /users/<user_id>/bans": Row(400),
     "DELETE /users/<user_id>/bans/<ban_id>": Row(404),
+    "GET /data-requests": Row(200),
+    "POST /data-requests/<number>/retry": Row(404),
     "POST /users/<user_id>/export": Row(404),
     "POST /users/<user_id>/restore": Row(404),
     "POST /users/<user_id>/merge": Row(400),
@@ -128,6 +130,7 @@ TABLE: dict[str, Row] = {
     "DELETE /applications/<application_id>/keys/<kid>": Row(404),
     "POST /applications/<application_id>/service-jwt": Row(404),
     "POST /applications/<application_id>/email-secret": Row(404),
+    "POST /applications/<application_id>/data-secret": Row(404),
     "POST /assertions/test": Row(200),
     "GET /schemas": Row(200),
     "GET /schemas/<application_id>": Row(200, SCHEMA),
@@ -203,6 +206,7 @@ def service(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPat
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ADMIN": "1000000"}
     with ExitStack() as stack:
         server = stack.enter_context(running(tmp_path_factory.mktemp("rights"), **settings, SSO_RATE_LOGIN="0"))
+        server.keep_services_open()
         studio = Studio(server, stack.enter_context(server.client()))
         workers = stack.enter_context(each_worker(server))
         yield Service(studio, read_routes(server), create_records(studio), workers)

@@ -85,12 +85,20 @@ def test_role_with_a_condition_is_made_without_json(
     if not scripts:
         page.get_by_role("button", name="Preview").click()
     expect(impact).to_contain_text("1 user meets the condition now: beta2@studio-7400.example")
+    page.get_by_text("Only at certain times").click()
+    page.get_by_label("Time zone").fill("Europe/Berlin")
+    page.get_by_role("button", name="Add hours of the week").click()
+    page.get_by_placeholder("00:00").fill("00:00")
+    page.get_by_label("Sat").check()
+    page.get_by_label("Sat").uncheck()
     if scripts:
         look(page, "role")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("status").first).to_contain_text("The role has been saved.")
     page.goto(f"{base}/roles/moderator?view=json")
-    expect(page.get_by_label("Condition", exact=True)).to_have_value("tag=beta_7400 uid=7400003")
+    condition = json.loads(page.get_by_label("Condition", exact=True).input_value())
+    time = {"zone": "Europe/Berlin", "weekly": [{"from": "00:00"}]}
+    assert condition == {"tag": "beta_7400", "uid": ["7400003"], "time": time}
 
 
 @pytest.mark.parametrize("scripts", [True], indirect=True)

@@ -46,13 +46,22 @@ async def read_users(reader: ChangeReader, after: str = "") -> list[str]:
 
 async def test_event_of_a_transaction_that_commits_late_comes_after_the_cursor(database: Database) -> None:
     reader = reader_of(database)
+    recorded, may_commit = trio.Event(), trio.Event()
+
+    async def record_late(tx: Transaction) -> None:
+        await record(tx, "late")
+        recorded.set()
+        while not may_commit.is_set():
+            await tx.value(_SLEEP, seconds=0.02)
+
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(database.transaction, record, "late", 0.5)
-        await trio.sleep(0.1)
+        nursery.start_soon(database.transaction, record_late)
+        await recorded.wait()
         await database.transaction(record, "early")
         await database.transaction(number_events)
         page = await reader.read("", 200)
         assert [event.content["user_id"] for event in page.events] == ["early"]
+        may_commit.set()
     await database.transaction(number_events)
     assert await read_users(reader, page.next) == ["late"]
     assert await read_users(reader) == ["early", "late"]

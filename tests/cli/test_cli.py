@@ -366,10 +366,10 @@ def test_applying_an_export_changes_nothing(run: Program, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ('{"users": [{"login": "a@example.com"}, {"login": 5}]}', "users[1].login: "),
-        ('{"users": [{"login": "a@example.com"}], "projects": [{"title": "/"}]}', "projects[0].title: "),
-        ('{"nope": []}', "nope: unknown section"),
-        ('{"users": [', "not valid JSON (line 1, "),
+        ('{"users": [{"login": "a@example.com"}, {"login": 5}]}', "1:41: users[1].login: "),
+        ('{"users": [{"login": "a@example.com"}], "projects": [{"title": "/"}]}', "1:55: projects[0].title: "),
+        ('{"nope": []}', "1:2: nope: unknown section"),
+        ('{"users": [', "1:12: this is not valid JSON"),
         ('{"users": [], "users": []}', "duplicate key"),
         ("[]", "one JSON object"),
         ('{"users": [{"login": "a@example.com", "meta": {"n": 18446744073709551616}}]}', "64 bits"),
@@ -381,7 +381,7 @@ def test_invalid_document_is_reported_with_its_location_and_changes_nothing(
 ) -> None:
     file = tmp_path / "state.json"
     file.write_text(document)
-    assert shared("apply", str(file)).failed_with(f"{file}: ", words)
+    assert shared("apply", str(file)).failed_with(f"{file}:1:", words)
     assert shared("apply", "-", stdin=document).failed_with(words)
     assert shared.value("SELECT count(*) FROM users") == 0
 

@@ -29,6 +29,24 @@ TREES = st.recursive(
 )
 SECTIONS = ("private_data", "public_data", "other")
 WORDS = st.sampled_from(("beta", "x y", " odd ", "a,b", "tab\there", "é", "{}", '"q"')) | TEXTS.filter(bool)
+HOURS = st.fixed_dictionaries(
+    {},
+    optional={
+        "days": st.lists(st.sampled_from(("mon", "sat", "sun", "day")), max_size=3),
+        "from": st.sampled_from(("10:00", "9:00", "", 5)),
+        "to": st.sampled_from(("22:00", "24:00", "02:00", "00:00")),
+    },
+)
+TIMES = st.fixed_dictionaries(
+    {},
+    optional={
+        # The second moment is in an hour that comes twice in Berlin.
+        "from": st.sampled_from((0, 1793014200, 1793017800, 1795219201, 10**12, "1")),
+        "until": st.sampled_from((1797811200, -1, None)),
+        "weekly": st.lists(HOURS, max_size=3) | st.sampled_from(({}, [1])),
+        "zone": st.sampled_from(("Europe/Berlin", "UTC", "Asia/Kathmandu", "Mars/Olympus", "", 7)),
+    },
+)
 LEAVES = st.one_of(
     st.builds(lambda word: {"tag": word}, WORDS),
     st.builds(lambda word: {"purchase": word}, WORDS),
@@ -38,6 +56,8 @@ LEAVES = st.one_of(
     st.builds(lambda flag: {"everyone": flag}, st.booleans()),
     st.just({}),
     st.just({"tag": "beta", "domain": "studio.example"}),
+    st.builds(lambda time: {"time": time}, TIMES),
+    st.builds(lambda time: {"tag": "beta", "time": time}, TIMES),
 )
 CONDITIONS = st.recursive(
     LEAVES,
@@ -81,6 +101,8 @@ def test_rules_of_a_role_survive_the_check_boxes(meta: dict[str, Any]) -> None:
 @example({"or": [{"tag": "a"}], "and": [{"tag": "b"}]})
 @example({"or": [5, None, {"tga": "x"}, {"tag": 7}, {"tag": ["a"]}]})
 @example({"uid": ["a b"], "everyone": False})
+@example({"or": [{"tag": "a"}], "time": {"from": 1795219200, "zone": "Europe/Berlin"}})
+@example({"and": [{"time": {"until": 60}}], "time": {"weekly": [{"days": ["sat"], "to": "24:00"}]}})
 def test_condition_survives_the_rows(condition: dict[str, Any]) -> None:
     form = sent(condition_rows.condition_fields(condition, "condition"))
     assert condition_rows.read_rows(form, "condition") == condition
@@ -188,3 +210,17 @@ def test_choices_are_the_rules_of_the_schema_and_what_the_role_gives_besides() -
     assert (kick.path, kick.description) == ("chat.kick", "Kick")
     assert (kick.is_declared, kick.has_params, kick.has_value) == (True, True, False)
     assert (title.key, title.has_value, title.is_protected, title.is_default) == ("public_data.title", True, True, True)
+
+
+def test_time_window_is_read_from_its_fields() -> None:
+    rows = {"c:member:1": "tag", "c:value:1": "beta", "c:zone": "Europe/Berlin", "c:from": "2026-11-21T10:00"}
+    rows = condition_rows.add_row(rows, "c:hours") | {"c:sat:1": "1", "c:sun:1": "1", "c:closes:1": "22:00"}
+    rows = condition_rows.add_row(rows, "c:hours")  # without a value, it is not read
+    time = {"zone": "Europe/Berlin", "from": 1795251600, "weekly": [{"days": ["sat", "sun"], "to": "22:00"}]}
+    assert condition_rows.read_rows(rows, "c") == {"tag": "beta", "time": time}
+    removed = condition_rows.remove_named_row(rows, "c:hours:1")
+    assert condition_rows.read_rows(removed, "c")["time"] == {"zone": "Europe/Berlin", "from": 1795251600}
+    for wrong, field in (({"c:from": "soon"}, "c:from"), ({"c:zone": "Mars/Olympus"}, "c:zone")):
+        with pytest.raises(FieldError) as caught:
+            condition_rows.read_rows(rows | wrong, "c")
+        assert caught.value.path == (field,)

@@ -102,6 +102,7 @@ FORMS = {
     "/console/webhooks/<webhook_id>/retry": AdminRight.MANAGE_WEBHOOKS,
     "/console/state/compare": AdminRight.VIEW_STATE,
     "/console/state/apply": AdminRight.MANAGE_STATE,
+    "/console/data-requests/<number>/retry": AdminRight.MANAGE_USERS,
     "/console/game-sessions/<gsid>/end": AdminRight.MANAGE_GAME_SESSIONS,
     "/console/audit/<entry_id>/undo": AdminRight.VIEW_AUDIT,
 }
@@ -117,6 +118,7 @@ HARMLESS = {
     "/console/identity-providers/<provider_id>/test",
     "/console/webhooks/<webhook_id>/retry",
     "/console/state/compare",
+    "/console/data-requests/<number>/retry",
     "/console/game-sessions/<gsid>/end",
     *(rule for rule in FORMS if rule.endswith("/preview")),
 }

@@ -41,11 +41,11 @@ async def test_long_round_extends_deadlines_by_its_duration(
 async def test_statement_is_not_cancelled_while_the_process_is_busy(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "limits", TimeLimits.scaled(1.0))
+    monkeypatch.setattr(database, "limits", TimeLimits.scaled(3.0))
     await database.ping()
 
     async def compute() -> None:
-        for _ in range(12):
+        for _ in range(32):
             await trio.lowlevel.checkpoint()
             time.sleep(0.1)  # noqa: ASYNC251 - blocks the event loop
 

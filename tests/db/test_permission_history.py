@@ -16,6 +16,7 @@ NOT_KEPT = {
     "users": {column.name for column in metadata.tables["users"].c} - {"user_id", "login", "tags", "purchases", "bans"},
     "applications": {
         *("description", "service_meta", "private_key_sealed", "email_secret_sealed", "created"),
+        "data_secret_sealed",
         *("version", "updated_at", "revision", "assertions"),
     },
     "projects": {"display_name", "description", "tags", "author", "created"},

@@ -28,6 +28,7 @@ from sso.mail.outbox import Outbox
 from sso.oauth.clients.store import secret_purpose
 from sso.perm.stores.access_keys import add_access_key
 from sso.perm.stores.email_secret import get_or_create_email_secret
+from sso.personal_data.games.queue_store import data_secret
 from sso.services import Services, build
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -84,6 +85,10 @@ async def fill_email_secret(services: Services) -> None:
     assert await services.database.transaction(get_or_create_email_secret, AuditActor(), services.keyring, 10)
 
 
+async def fill_data_secret(services: Services) -> None:
+    assert await data_secret(services.database, services.keyring, 10)
+
+
 async def fill_access_keys(services: Services) -> None:
     await services.database.transaction(add_access_key, AuditActor(), services.keyring, 10, None, "ci", "")
 
@@ -127,6 +132,7 @@ FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "oauth_clients.second_sealed": rotate_client,
     "applications.private_key_sealed": fill_application,
     "applications.email_secret_sealed": fill_email_secret,
+    "applications.data_secret_sealed": fill_data_secret,
     "access_keys.hash_sealed": fill_access_keys,
     "identity_providers.secret_sealed": fill_identity_providers,
     "linked_identities.tokens_sealed": fill_linked_identities,

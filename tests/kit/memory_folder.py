@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 MEMORY = Path("/dev/shm")
-NEEDED = 8 * 2**30  # bytes; a run with four processes uses less than half
+NEEDED = 8 * 2**30  # bytes; a run with five processes uses less
 
 
 def use_memory_for_temporary_files() -> None:

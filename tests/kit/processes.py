@@ -86,6 +86,7 @@ class _Run:
         for connection, pid in self._pids.items():
             connection.close()
             os.kill(pid, signal.SIGINT)
+        for pid in self._pids.values():  # the one that started the forking process ends last
             os.waitpid(pid, 0)
         os.close(self._queue)
 
@@ -167,6 +168,7 @@ class _Worker:
 
     def _separate_from_the_first_process(self, folder: Path) -> None:
         atexit._clear()  # what is called at the end of the first process
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background
         random.seed()
         config = self._session.config
         for name in ("terminalreporter", "terminalprogress-plugin"):

@@ -131,7 +131,7 @@ class Server:
         return written[: written.rfind("\n") + 1]
 
     def log_events(self, event: str) -> list[dict[str, Any]]:
-        lines = [line for line in self.log().splitlines() if line.startswith("{")]
+        lines = [line for line in self.log().splitlines() if line.startswith("{") and event in line]
         return [entry for entry in map(orjson.loads, lines) if entry["event"] == event]
 
     def workers(self) -> list[int]:

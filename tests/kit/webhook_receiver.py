@@ -40,12 +40,21 @@ class WebhookReceiver:
     headers: dict[str, str] = field(default_factory=dict)
     hanging: threading.Event | None = None  # requests are not answered until it is set
     endless: bool = False  # the body of the answer does not end
+    answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)  # the status and body of a path
     refused: set[str] = field(default_factory=set)  # ids of users whose events get status 500
     deliveries: list[Delivery] = field(default_factory=list)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/hook"
+
+    def address(self, path: str, status: int = 200, answer: bytes = b"") -> str:
+        """Returns the URL of a path that answers so."""
+        self.answers[path] = status, answer
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def requests_to(self, path: str) -> list[Delivery]:
+        return [delivery for delivery in list(self.deliveries) if delivery.path == path]
 
     def events_of(self, user_id: str) -> list[dict[str, Any]]:
         return [delivery.event for delivery in list(self.deliveries) if delivery.event.get("user_id") == user_id]
@@ -68,11 +77,13 @@ def webhook_receiver() -> Iterator[WebhookReceiver]:
             if receiver.hanging is not None:
                 receiver.hanging.wait()
             is_refused = delivery.event.get("user_id") in receiver.refused
+            status, answer = receiver.answers.get(self.path, (receiver.status, b""))
             with suppress(OSError):
-                self.send_response(500 if is_refused else receiver.status)
+                self.send_response(500 if is_refused else status)
                 for name, value in receiver.headers.items():
                     self.send_header(name, value)
                 self.end_headers()
+                self.wfile.write(answer)
                 while receiver.endless:
                     self.wfile.write(b"x" * 65536)
 

@@ -1,6 +1,7 @@
 """Calls every operation of the management API on a real server, and compares the answers with the document."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sso.core.keys import private_pem, public_pem
 from tests.kit import postgres
 from tests.kit.api_document import ApiDocument, document_of
+from tests.kit.browser import query as run_query
 from tests.kit.builders import PASSWORD
 from tests.kit.guest import Device
 from tests.kit.held import Player, new_game
@@ -97,6 +99,7 @@ def call_permissions(api: Api) -> int:
     api("remove_application_key", kid=kid, **at)
     api("issue_service_jwt", **at)
     api("get_email_secret", **at)
+    api("get_data_secret", **at)
     api("replace_application_assertions", {"assertions": ["only moderator may chat.kick"]}, **at)
     api("get_application_assertions", **at)
     api("test_assertions", {})
@@ -148,6 +151,16 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
     api("unblock_user_factors", **at)
     api("reset_user_factors", **at)
     api("export_user", **at)
+    with ThreadPoolExecutor(1) as threads:  # the driver needs a thread without Trio
+        threads.submit(
+            run_query,
+            studio.server,
+            """INSERT INTO data_requests (request_id, kind, user_id, subject_id, application_id, state, deadline)
+            VALUES ('r1', 'remove', $1, $1, $2, 'failed', now())""",
+            user_id,
+            application,
+        ).result()
+    api("retry_data_request", number=api("list_data_requests")[0]["id"])
     entries = api("list_audit_entries")
     api("get_audit_entry", entry_id=entries[0]["id"])
     api("list_changes")

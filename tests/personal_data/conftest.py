@@ -8,9 +8,12 @@ import trio
 
 from sso.config import load
 from sso.services import Services, open_services
+from tests.admin.conftest import root, studio
 from tests.kit.browser import Browser, new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.server import Server, until
+
+__all__ = ["root", "studio"]
 
 
 def unique_user(server: Server, **fields: Any) -> str:

@@ -48,6 +48,7 @@ ADMIN = tuple(
         "applications/<application_id>/who", "users/<user_id>/can",
         "applications/<application_id>/keys", "applications/<application_id>/keys/<kid>",
         "applications/<application_id>/service-jwt", "applications/<application_id>/email-secret",
+        "applications/<application_id>/data-secret", "data-requests", "data-requests/<number>/retry",
         "applications/<application_id>/restore", "changes",
         "conditions/test", "conditions/matches", "conditions/suggestions", "groups",
         "figures", "groups/<group_id>", "projects", "projects/<project_id>", "system",
@@ -91,7 +92,8 @@ ROUTES = (
     "/login/identity/conflict", "/login/identity/conflict/merge", "/login/identity/conflict/move",
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
     "/register", "/register/code", "/register/complete", "/reset", "/device",
-    "/proxy/api/login", "/proxy/api/guest", "/proxy/api/ticket", "/healthz", "/readyz", "/static/<path:filename>",
+    "/proxy/api/login", "/proxy/api/guest", "/proxy/api/ticket", "/proxy/api/data/<link>",
+    "/healthz", "/readyz", "/static/<path:filename>",
     *KEYS, *OAUTH, *PERMISSIONS, *AUTHZEN, *ADMIN, *GAMES,
 )  # fmt: skip
 # Forms, and the login operation. OAuth, permissions and games test their own routes.

@@ -44,6 +44,9 @@ NOTICES = {
     "ended": Notice("sessions", _("That session has been signed out.")),
     "ended-others": Notice("sessions", _("You have been signed out everywhere else.")),
     "game-ended": Notice("games", _("You have been signed out of that game.")),
+    "data-requested": Notice(
+        "data", _("We are asking your games for your data. You can see here how far they are, and download it then.")
+    ),
     "site-removed": Notice("sites", _("That site no longer has access to your account.")),
 }
 

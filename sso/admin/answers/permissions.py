@@ -49,6 +49,11 @@ class ServiceJwtJson(TypedDict):
     service_jwt: str
 
 
+class DataSecretJson(TypedDict):
+    application_id: int
+    data_secret: str
+
+
 class EmailSecretJson(TypedDict):
     application_id: int
     email_secret: str

@@ -42,6 +42,22 @@ class GameSignInJson(TypedDict):
     last_used: Time
 
 
+class DataRequestJson(TypedDict):
+    id: str
+    request_id: str
+    kind: Literal["data", "characters", "remove"]
+    user_id: str
+    subject_id: str
+    application_id: int
+    state: Literal["pending", "waiting", "done", "failed"]
+    created: Time
+    finished: Time | None
+    tries: int
+    next_try: Time | None
+    deadline: Time
+    problem: str
+
+
 class UserLinkJson(TypedDict):
     id: str
     kind: Literal["key", "store_account"]
@@ -86,6 +102,7 @@ class PersonalDataJson(TypedDict):
     sign_in: dict[str, Any]
     browsers: list[dict[str, Any]]
     games: dict[str, Any]
+    game_data: dict[str, Any]
     sites: dict[str, Any]
     mailed_links: list[dict[str, Any]]
     permissions: dict[str, Any]

@@ -60,6 +60,9 @@ class ManagedApplications:
     async def email_secret(self, application_id: int) -> str:
         return str((await self._send(application_id, applications.email_secret(application_id)))["email_secret"])
 
+    async def data_secret(self, application_id: int) -> str:
+        return str((await self._send(application_id, applications.data_secret(application_id)))["data_secret"])
+
     async def public_keys(self, application_id: int) -> Records:
         keys = await self._send(application_id, applications.keys(application_id))
         return [{"kid": key["kid"], "algorithm": key["algorithm"]} for key in keys["data"]]

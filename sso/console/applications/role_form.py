@@ -44,7 +44,7 @@ ROLE_FORM = DocumentForm(
     _table_fields,
     _json_fields,
     read_role,
-    lambda form, _: condition_rows.add_row(form, CONDITION),
-    lambda form, row: condition_rows.remove_row(form, CONDITION, row.rpartition(":")[2]),
+    condition_rows.add_row,
+    condition_rows.remove_named_row,
     _values,
 )

@@ -1,7 +1,8 @@
 """A condition as rows of a member and a value, all of which or one of which must be met.
 
 The names of the fields begin with that of the condition: ``condition:member:1``, ``condition:value:1``. A part that
-rows cannot show, such as a nested condition, is a row with its JSON. A row without a value is not read.
+rows cannot show, such as a nested condition, is a row with its JSON. A row without a value is not read. The time window
+has fields of its own (`time_fields`).
 """
 
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from sso.console.document_forms import time_fields
 from sso.console.document_forms.field_texts import is_line, read_json
 from sso.console.form_pages import Form
 from sso.core.field_errors import FieldError
@@ -24,6 +26,7 @@ MEMBERS = {
     "ip": "comes from the network",
     "everyone": "is any user",
 }
+_HOURS = ":hours"
 _ALL, _ALL_AS_LIST, _ANY = "all", "and", "or"  # how the rows combine; "and" if the condition is written with it
 
 
@@ -34,8 +37,11 @@ class ConditionRow(NamedTuple):
 
 
 def condition_fields(condition: Mapping[str, Any], name: str) -> Form:
+    time = time_fields.time_fields(condition["time"], name) if condition.get("time") else None
+    if time is not None:
+        condition = {member: value for member, value in condition.items() if member != "time"}
     match, parts = _parts(condition)
-    form: Form = {f"{name}:match": match}
+    form: Form = {f"{name}:match": match, **(time or {})}
     for number, part in enumerate(parts, 1):
         form[f"{name}:member:{number}"], form[f"{name}:value:{number}"] = _row(part)
     return add_row(form, name)
@@ -83,7 +89,12 @@ def rows(form: Form, name: str) -> list[ConditionRow]:
 
 
 def add_row(form: Form, name: str) -> Form:
-    """Returns the fields with an empty row at the end. Raises FieldError if there are too many."""
+    """Returns the fields with an empty row at the end. Raises FieldError if there are too many.
+
+    The name of a condition with ``:hours`` stands for its rows of hours.
+    """
+    if name.endswith(_HOURS):
+        return time_fields.add_hours(form, name.removesuffix(_HOURS))
     numbers = row_numbers(form, name)
     if len(numbers) >= MAX_ROWS:
         raise FieldError((name,), f"has at most {MAX_ROWS} rows; write more of them as JSON")
@@ -92,12 +103,27 @@ def add_row(form: Form, name: str) -> Form:
 
 
 def remove_row(form: Form, name: str, number: str) -> Form:
+    if name.endswith(_HOURS):
+        return time_fields.remove_hours(form, name.removesuffix(_HOURS), number)
     removed = {f"{name}:member:{number}", f"{name}:value:{number}"}
     return {field: text for field, text in form.items() if field not in removed}
 
 
+def remove_named_row(form: Form, row: str) -> Form:
+    """``row`` is the value of a button: the name of the condition and the number of the row."""
+    name, _, number = row.rpartition(":")
+    return remove_row(form, name, number)
+
+
 def read_rows(form: Form, name: str) -> dict[str, Any]:
     """Returns the condition of the fields, unchecked. Raises FieldError for the field of a row."""
+    condition, time = _read_members(form, name), time_fields.read_time(form, name)
+    if not time:
+        return condition
+    return {"and": [condition, {"time": time}]} if "time" in condition else {**condition, "time": time}
+
+
+def _read_members(form: Form, name: str) -> dict[str, Any]:
     rows = [_read_row(form, name, number) for number in row_numbers(form, name)]
     parts = [part for row in rows for part in row]
     match = form.get(f"{name}:match", _ALL)
@@ -126,4 +152,5 @@ def _read_row(form: Form, name: str, number: int) -> list[Any]:
     raise FieldError((field,), f"must be about one of {', '.join(MEMBERS)}")
 
 
-CONDITION_VALUES = {"condition_rows": rows, "condition_members": MEMBERS}  # for the template
+# For the template.
+CONDITION_VALUES = {"condition_rows": rows, "condition_members": MEMBERS, **time_fields.TIME_VALUES}

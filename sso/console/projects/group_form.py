@@ -65,11 +65,6 @@ def _with_spare(conditions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [*conditions, {"title": "", "condition": {}}][:MAX_CONDITIONS]
 
 
-def _remove_row(form: Form, row: str) -> Form:
-    name, _, number = row.rpartition(":")
-    return condition_rows.remove_row(form, name, number)
-
-
 def _locate(form: Form, error: FieldError) -> FieldError:
     """Returns an error about a condition with its number on the page, where empty ones count as well."""
     match error.path:
@@ -84,7 +79,7 @@ GROUP_FORM = DocumentForm(
     _json_fields,
     read_conditions,
     condition_rows.add_row,
-    _remove_row,
+    condition_rows.remove_named_row,
     lambda form, _page: {"condition_numbers": _numbers(form), **CONDITION_VALUES},
     _locate,
 )

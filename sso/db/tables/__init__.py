@@ -42,6 +42,7 @@ from sso.db.tables.perm import (
     user_records,
 )
 from sso.db.tables.permission_history import permission_commits, permission_history, permission_versions
+from sso.db.tables.personal_data import data_requests, used_applications
 from sso.db.tables.players import device_keys, device_nonces, user_merges
 from sso.db.tables.service import (
     login_funnel,
@@ -71,6 +72,7 @@ __all__ = [
     "browser_sessions",
     "change_events",
     "change_stream",
+    "data_requests",
     "deleted_secrets",
     "device_keys",
     "device_nonces",
@@ -114,6 +116,7 @@ __all__ = [
     "untrusted_proxies",
     "upstream_attempts",
     "upstream_nonces",
+    "used_applications",
     "used_puzzles",
     "user_bans",
     "user_groups",

@@ -57,6 +57,7 @@ applications = Table(
     json_column("service_meta"),  # without the private key
     Column("private_key_sealed", Text, info=SEALED),
     Column("email_secret_sealed", Text, info=SEALED),
+    Column("data_secret_sealed", Text, info=SEALED),  # signs requests about personal data
     created_column(),
     # The schema of §2.8.
     bigint_column("version", 1),

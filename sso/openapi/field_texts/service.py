@@ -32,6 +32,18 @@ SERVICE = {
     "private_key": "The private key.",
     "service_jwt": "A service JWT, which is valid for an hour.",
     "email_secret": "The secret with which the application sees e-mail addresses.",
+    "data_secret": "The secret that signs requests about personal data to the application.",
+    # Requests to games about personal data
+    "game_data": "The applications that the user has used, and what they were asked about the user.",
+    "number": "The id of the request.",
+    "request_id": "The id of the request that the game sees.",
+    "DataRequestJson.kind": "What was asked: data or characters for an export, or to remove the data.",
+    "DataRequestQuery.kind": "What was asked: data, characters or remove.",
+    "DataRequestJson.state": "pending, waiting (for the game to send the data), done or failed.",
+    "DataRequestQuery.state": "Only requests in this state: pending, waiting, done or failed.",
+    "subject_id": "The id by which the game knows the user: the user's, or one that was merged into it.",
+    "finished": "When it was done or has failed; null if it is not finished.",
+    "deadline": "When the request is given up.",
     # Game sessions
     "gsid": "The id of the game session.",
     "stage": "How far the sign-in is: registered, opened, signing_in, second_factor, confirmed, delivered, closed, …",

@@ -107,10 +107,22 @@ class AssertionCheck:
 
     async def failures(self, runner: Runner) -> list[FailedAssertion]:
         named = {user_id for users in self.violators.values() for user_id in users[:MAX_NAMED]}
-        logins = await read_logins(runner, named) if named else {}
+        return self.failed(await read_logins(runner, named) if named else {})
+
+    def failed(self, logins: Mapping[str, str]) -> list[FailedAssertion]:
+        """Returns the assertions that the users seen violate. ``logins`` are those of the users, by id."""
         return [
             FailedAssertion(application_id, assertion.text, _reason(assertion, users, logins), tuple(users[:MAX_NAMED]))
             for (application_id, assertion), users in self.violators.items()
+        ]
+
+    def unknown_logins(self, text: str = "there is no user {}") -> list[FailedAssertion]:
+        """Returns the assertions about what a user may who does not exist."""
+        return [
+            FailedAssertion(application_id, assertion.text, text.format(assertion.login))
+            for application_id, assertions in self.assertions.items()
+            for assertion in assertions
+            if assertion.login and assertion.login not in self.user_ids and not assertion.negated
         ]
 
 
@@ -145,13 +157,8 @@ async def check_application(
         if checked * application.condition_nodes > MAX_WORK:
             warnings.append(f"the assertions were checked with {checked:,} of {len(user_ids):,} users")
             break
-    unknown = [
-        FailedAssertion(application_id, assertion.text, f"there is no user {assertion.login}")
-        for assertion in check.assertions.get(application_id, ())
-        if assertion.login and assertion.login not in check.user_ids and not assertion.negated
-    ]
     newcomers = check.newcomer_failures(state.compiled[application_id], state.home(application_id), now)
-    return [*unknown, *await check.failures(runner), *newcomers], warnings
+    return [*check.unknown_logins(), *await check.failures(runner), *newcomers], warnings
 
 
 def _see_all(

@@ -8,7 +8,7 @@ from sso.perm.changes.unknown_rules import unknown_rule_warnings
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.engine.time_window_text import period_text
-from sso.perm.engine.time_windows import TimeWindow
+from sso.perm.engine.time_windows import FOREVER, TimeWindow
 from sso.perm.stores.permission_state import PermissionState
 
 MAX_WARNINGS = 20  # about time windows
@@ -25,7 +25,7 @@ def _window_warnings(before: PermissionState, after: PermissionState, now: int) 
         old = before.compiled.get(application_id)
         if old is not new:
             warnings += [
-                f"roles: {name}: {text}"
+                f"roles: the time window of {name}: {text}"
                 for name in sorted(_changed_roles(old, new))
                 if name in new.roles
                 for text in _texts(new.roles[name].windows, now)
@@ -34,7 +34,7 @@ def _window_warnings(before: PermissionState, after: PermissionState, now: int) 
         known = _windows_by_group(before.projects.get(project_id))
         for group_id, windows in _windows_by_group(project).items():
             if windows != known.get(group_id, ()):
-                warnings += [f"groups: {group_id}: {text}" for text in _texts(windows, now)]
+                warnings += [f"groups: the time window of {group_id}: {text}" for text in _texts(windows, now)]
     return warnings
 
 
@@ -47,4 +47,11 @@ def _windows_by_group(project: ProjectFacts | None) -> dict[str, tuple[TimeWindo
 
 
 def _texts(windows: Iterable[TimeWindow], now: int) -> list[str]:
-    return [period_text(window, now) for window in dict.fromkeys(windows)]
+    """Leaves out windows that are open and do not end."""
+    changing = [window for window in dict.fromkeys(windows) if not _is_always_open(window, now)]
+    return [period_text(window, now) for window in changing]
+
+
+def _is_always_open(window: TimeWindow, now: int) -> bool:
+    period = window.period(now)
+    return period.is_open and period.until == FOREVER

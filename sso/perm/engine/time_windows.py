@@ -18,7 +18,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY_MINUTES = 24 * 60
 FOREVER = 2**62
 MAX_MOMENT = 32_503_680_000  # the year 3000; calendars end in the year 9999
-_CLOCK = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00", re.ASCII)
+CLOCK = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00", re.ASCII)
 # Hours of one day of the week may fall into an hour that clocks skip, and then begin a week later.
 _SEARCHED_DAYS = 16
 
@@ -139,7 +139,7 @@ def _offset(moment: int, zone: tzinfo) -> timedelta | None:
 
 def clock_minute(text: str) -> int:
     """Returns the minute of the day for a text such as ``22:00``, up to ``24:00``. Raises ValueError."""
-    if _CLOCK.fullmatch(text) is None:
+    if CLOCK.fullmatch(text) is None:
         raise ValueError("must be a time of the day such as 22:00")
     return int(text[:2]) * 60 + int(text[3:])
 

@@ -1,11 +1,13 @@
 """Applications in requests: the record with its ``settings`` and ``service_meta`` (§2.3)."""
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, FailFast, Field, PlainValidator, WithJsonSchema
 
 from sso.core.field_errors import FieldPath
+from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.perm.input.field_types import ApplicationId, Domains, RequiredUrl, Tags, Url, Word
 from sso.perm.input.model import InputModel, read_record
 from sso.web.request_model import JsonObject, at_most
@@ -43,14 +45,33 @@ class ServiceMeta(InputModel):
     config_schema: JsonObject = Field(default_factory=dict)  # stored as it is: never fetched from, never run
 
 
+def _check_outgoing(url: str) -> str:
+    if not is_outgoing_url(url, allow_http=True):
+        raise ValueError(EXPECTED)
+    return url
+
+
+SourceUrl = Annotated[RequiredUrl, AfterValidator(_check_outgoing)]
+
+
 class DataSource(InputModel):
-    fetch: RequiredUrl = ""
-    remove: RequiredUrl = ""
+    fetch: SourceUrl = ""
+    remove: SourceUrl = ""
 
 
 class Gdpr(InputModel):
-    char_sources: Annotated[list[RequiredUrl], FailFast(), Field(max_length=MAX_SOURCES)] = Field(default_factory=list)
+    char_sources: Annotated[list[SourceUrl], FailFast(), Field(max_length=MAX_SOURCES)] = Field(default_factory=list)
     data_sources: Annotated[list[DataSource], FailFast(), Field(max_length=MAX_SOURCES)] = Field(default_factory=list)
+
+
+def source_urls(gdpr: Mapping[str, Any]) -> Iterator[tuple[FieldPath, str]]:
+    """Yields the addresses in ``settings.gdpr`` with the paths of their fields."""
+    for number, url in enumerate(gdpr.get("char_sources", ())):
+        yield ("char_sources", number), url
+    for number, source in enumerate(gdpr.get("data_sources", ())):
+        for name in ("fetch", "remove"):
+            if name in source:
+                yield ("data_sources", number, name), source[name]
 
 
 class ApplicationSettings(InputModel):

@@ -1,12 +1,12 @@
 """Checks of the member ``time`` of a condition. All its members are optional; unknown ones are errors."""
 
 from collections.abc import Iterable
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
 from sso.core.field_errors import FieldError, FieldPath, is_plain_name
-from sso.perm.engine.time_windows import DAY_MINUTES, DAYS, MAX_MOMENT, clock_minute, time_zone
+from sso.perm.engine.time_windows import CLOCK, DAY_MINUTES, DAYS, MAX_MOMENT, clock_minute, time_zone
 from sso.perm.input.validators import check_number, read, read_array, read_object
 
 MEMBERS = ("from", "until", "weekly", "zone")
@@ -36,6 +36,17 @@ def check_time_window(value: object, path: FieldPath) -> int:
     for index, item in enumerate(items):
         _check_hours(item, (*path, "weekly", index))
     return len(items)
+
+
+def time_window_schema() -> dict[str, Any]:
+    """Returns the JSON schema of the member, without the rules that compare two of its values."""
+    moment = {"type": "integer", "minimum": 0, "maximum": MAX_MOMENT}
+    days = {"type": "array", "items": {"enum": list(DAYS)}, "minItems": 1, "maxItems": len(DAYS)}
+    clock = {"type": "string", "pattern": f"^(?:{CLOCK.pattern})$"}
+    hours = {"type": "object", "properties": {"days": days, "from": clock, "to": clock}, "additionalProperties": False}
+    weekly = {"type": "array", "items": hours | {"minProperties": 1}, "minItems": 1, "maxItems": MAX_WEEKLY}
+    members = {"from": moment, "until": moment, "weekly": weekly, "zone": {"type": "string", "maxLength": MAX_ZONE}}
+    return {"type": "object", "properties": members, "additionalProperties": False}
 
 
 def _check_hours(value: object, path: FieldPath) -> None:

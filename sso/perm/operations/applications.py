@@ -5,6 +5,7 @@ from typing import Any
 from sso.core.encryption import Keyring
 from sso.core.errors import Forbidden
 from sso.core.field_errors import FieldError
+from sso.core.receiver_urls import ReceiverUrls
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
@@ -15,6 +16,7 @@ from sso.perm.delegation import delegated_write
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import PermissionConflict
+from sso.perm.input.application import source_urls
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.applications import (
     application_name_conflicts,
@@ -36,12 +38,14 @@ class ApplicationOperations:
         authorizer: Authorizer,
         keyring: Keyring,
         keys: ApplicationKeys,
+        receiver_urls: ReceiverUrls,
     ) -> None:
         self._database = database
         self._writes = writes
         self._authorizer = authorizer
         self._keyring = keyring
         self._keys = keys
+        self._receiver_urls = receiver_urls
 
     async def read(self, caller: Caller, application_id: int, *, full: bool) -> Row:
         """Returns the application. Its settings and ``service_meta`` need another right."""
@@ -65,6 +69,7 @@ class ApplicationOperations:
             rights.require_on_target(Operation.APPLICATION_SAVE)
         if _is_move(rights, changes):
             await self._authorize_move(context, rights, application_id, changes["project_id"])
+        self._check_sources(changes)
         return await self._update(context, rights, application_id, changes)
 
     async def remove(self, context: OperationContext, application_id: int) -> OperationResult[None]:
@@ -101,6 +106,7 @@ class ApplicationOperations:
         rights.require(operation, project_id=project_id)
         if fields.get("service_meta"):
             rights.require(Operation.APPLICATION_SERVICE_META)
+        self._check_sources(fields)
         with application_name_conflicts():
             return await self._writes.run(
                 context,
@@ -111,6 +117,12 @@ class ApplicationOperations:
                 fields,
                 application_id,
             )
+
+    def _check_sources(self, fields: dict[str, Any]) -> None:
+        """Raises FieldError if ``settings.gdpr`` has an address that no request may be sent to."""
+        for path, url in source_urls(fields.get("settings", {}).get("gdpr", {})):
+            if problem := self._receiver_urls.problem_of(url):
+                raise FieldError(("settings", "gdpr", *path), problem)
 
     async def _authorize_move(
         self, context: OperationContext, rights: CallerRights, application_id: int, new_project: str | None

@@ -14,7 +14,8 @@ TIMES = max(1, ROUNDS // 5)
 _numbers = itertools.count(1)
 Write = Callable[[Connection], ApiResponse]
 
-pytestmark = pytest.mark.timeout(60 + 30 * TIMES)
+# It adds hundreds of users, whom other tests would read.
+pytestmark = [pytest.mark.timeout(60 + 30 * TIMES), pytest.mark.own_server]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ PARALLEL = 50
 TIMES = max(1, ROUNDS // 10)
 _numbers = itertools.count(1)
 
-pytestmark = pytest.mark.timeout(60 + 30 * TIMES)
+# It adds many users, whom other tests would read.
+pytestmark = [pytest.mark.timeout(60 + 30 * TIMES), pytest.mark.own_server]
 
 
 def race(studio: Studio, user: ApiUser, calls: Sequence[Callable[[Connection], ApiResponse]]) -> Counter[int]:

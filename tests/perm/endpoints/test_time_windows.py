@@ -57,7 +57,9 @@ def test_explanation_dry_run_and_refusal_name_the_window(studio: Studio) -> None
     later: dict[str, Any] = {"name": "window", "condition": {"time": {"from": 32_000_000_000}}}
     dry = studio.root.call("roles", action="save", application_id=app, data=later, options={"dry_run": True}).body
     assert dry["users"] == []
-    assert dry["warnings"][-1] == ("roles: window: outside from 2984-01-15 08:53:20Z; next begins 2984-01-15 08:53:20Z")
+    assert dry["warnings"][-1] == (
+        "roles: the time window of window: outside from 2984-01-15 08:53:20Z; next begins 2984-01-15 08:53:20Z"
+    )
     wrong = {"name": "window", "condition": {"time": {"zone": "Mars/Olympus"}}}
     response = studio.root.call("roles", action="save", application_id=app, data=wrong)
     assert (response.status, response.body["error"]) == (

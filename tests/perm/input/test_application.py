@@ -74,6 +74,7 @@ def test_service_meta_is_accepted_at_its_limits() -> None:
         {"gdpr": {"data_sources": ["http://x"]}},
         {"gdpr": {"data_sources": [{"fetch": "javascript:x"}]}},
         {"gdpr": {"data_sources": [{"remove": 1}]}},
+        {"gdpr": {"data_sources": [{"remove": "http://game.example.com/"}]}},
         [],
         None,
     ],
@@ -85,7 +86,10 @@ def test_wrong_application_settings_are_refused(settings: Any) -> None:
 
 def test_unknown_fields_of_application_settings_are_ignored_with_a_warning() -> None:
     settings = {
-        "gdpr": {"char_sources": ["https://a.b/c"], "data_sources": [{"fetch": "https://a.b", "remove": "http://c.d"}]},
+        "gdpr": {
+            "char_sources": ["https://a.b/c"],
+            "data_sources": [{"fetch": "https://a.b", "remove": "https://c.d"}],
+        },
         "restricted_domains": ["Example.com"],
     }
     assert read_application_fields({"settings": settings | {"other": 1}}) == (
