@@ -45,7 +45,7 @@ _MANY_WITH_ATTRIBUTES = Statement(
         SELECT user_id, tags, purchases, login_key FROM users
         WHERE user_id > :after ORDER BY user_id LIMIT :window) AS u
     WHERE u.tags && CAST(:tags AS text[]) OR u.purchases && CAST(:purchases AS text[])
-        OR {_DOMAIN} = ANY(CAST(:domains AS text[]))
+        OR CASE WHEN cardinality(CAST(:domains AS text[])) > 0 THEN {_DOMAIN} = ANY(CAST(:domains AS text[])) END
     ORDER BY u.user_id LIMIT :limit"""
 )
 _LAST_USER = Statement(
