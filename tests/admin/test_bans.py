@@ -14,6 +14,7 @@ from tests.admin.conftest import Administrator, administrator
 from tests.kit import oauth, postgres
 from tests.kit.browser import Browser, fresh_browser, query
 from tests.kit.builders import PASSWORD
+from tests.kit.device import confirm, new_device_site, start_device
 from tests.kit.game import Game
 from tests.kit.server import QUICK, Server, running
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
@@ -86,6 +87,11 @@ def test_ban_of_all_refuses_sign_in_only_after_the_right_password(studio: Studio
     token = log_in(user).json()["token"]
     stored = ban(banner, user)
     assert is_banned(log_in(user))
+    # A device that was refused is not known afterwards, so the owner is told when it signs in.
+    known = "SELECT count(*) AS count FROM known_factors WHERE user_id = $1"
+    before = query(studio.server, known, user.user_id)
+    assert is_banned(log_in(user, factor="a new device"))
+    assert query(studio.server, known, user.user_id) == before
     assert log_in(user, "wrong").json()["error"] == "invalid credentials"
     assert is_banned(user.client.post("/proxy/api/login", json={"token": token}))
     assert user.call("user/info").status == 401  # the JWT ended
@@ -156,6 +162,20 @@ def test_oauth_endpoints_name_the_reason(
     assert site.refresh(renewed["refresh_token"]).json()["error_description"].startswith("the user is banned: Cheat")
     assert site.userinfo(renewed["access_token"]).status_code == 401
     assert browser.authorize(site).status_code == 200  # the browser is signed out: a sign-in page
+
+
+def test_device_grant_names_the_reason(server: Server, studio: Studio, banner: Administrator, application: int) -> None:
+    """Of a device that was confirmed before the ban, and of one that the banned user confirms afterwards."""
+    site, user = new_device_site(server, application_id=application), studio.user()
+    confirmed, opened = start_device(site), start_device(site)
+    with fresh_browser(server, user.login) as browser:
+        confirm(browser, confirmed)
+        ban(banner, user, {"application_id": application})
+        confirm(browser, opened)
+    for device in (confirmed, opened):
+        refused = device.ask()
+        assert refused.status_code == 400, refused.text
+        assert "banned: Cheating" in refused.json()["error_description"], refused.text
 
 
 def test_page_shows_reason_end_and_appeal_link(server: Server, studio: Studio, banner: Administrator) -> None:
@@ -266,11 +286,17 @@ def test_who_may_ban_whom(studio: Studio, root: Administrator, banner: Administr
     assert allowed(root, in_project) == [True] * 4
 
 
-def test_only_administrator_of_a_project_cannot_be_banned_everywhere(studio: Studio, root: Administrator) -> None:
-    owner = studio.user()
-    studio.project(owner)
-    answer = root.request("POST", f"/users/{owner.user_id}/bans", json={"scope": "all"})
-    assert (answer.status_code, "only administrator of the project" in answer.json()["error"]) == (409, True)
+def test_only_administrator_of_a_project_cannot_be_banned_from_it(studio: Studio, root: Administrator) -> None:
+    owner, other = studio.user(), studio.user()
+    own, elsewhere = studio.project(owner), studio.project()
+    for scope in ("all", {"project_id": own}):
+        answer = root.request("POST", f"/users/{owner.user_id}/bans", json={"scope": scope})
+        assert (answer.status_code, "only administrator of the project" in answer.json()["error"]) == (409, True)
+    ban(root, owner, {"project_id": elsewhere})
+    studio.join(own, other, project=["admin"])
+    ban(root, owner, {"project_id": own})
+    answer = root.request("POST", f"/users/{other.user_id}/bans", json={"scope": {"project_id": own}})
+    assert answer.status_code == 409  # the administrator who is left
 
 
 def test_function_of_the_database_agrees_with_the_rule(server: Server, application: int, project: str) -> None:

@@ -205,6 +205,7 @@ def test_ban_at_one_node_ends_poll_socket_and_permissions_at_the_other(nodes: No
         code, event = socket.result(HOLD_S)
         assert (event["error"], event["ban"]["reason"]) == ("banned", "Cheating")
         times = {"ban": committed - began, "check": checked - committed, "poll": answered - committed}
+        times["socket"] = time.monotonic() - committed
         print({name: f"{1000 * seconds:.0f} ms" for name, seconds in times.items()}, code)
 
 

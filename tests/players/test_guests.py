@@ -2,15 +2,22 @@
 
 import base64
 import time
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 import httpx
+import orjson
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from sso.accounts.model import LoginOptions
 from sso.core.device_key import parse_device_key
 from sso.core.keys import UnusableKey
+from sso.core.net import parse_address
+from sso.db.statement_monitor import StatementMonitor
+from sso.players.guests import GuestRequest
+from sso.services import Services
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
 from tests.kit.game import violation
@@ -18,6 +25,7 @@ from tests.kit.guest import FACTOR, GUEST, Device, Key, bearer, key_text, signat
 from tests.kit.server import QUICK, Server, running
 from tests.kit.session_tokens import LOGIN, claims_of, new_application
 
+T = TypeVar("T")
 KEYS: dict[str, Key] = {
     "Ed25519": ed25519.Ed25519PrivateKey.generate(),
     "P-256": ec.generate_private_key(ec.SECP256R1()),
@@ -213,3 +221,27 @@ def test_banned_key_cannot_start_again(client: httpx.Client, server: Server) -> 
     again = device.sign_in(client)["user_id"]  # elsewhere; the ban follows the key
     assert device.call(client, app_id=application).json()["ban"]["scope"] == {"application_id": application}
     assert again not in (user_id, other)
+
+
+async def test_known_key_signs_in_with_one_statement(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the check of the signature. The permissions at applications, if some are named, come in addition."""
+    device, address = Device(), parse_address("127.0.0.1")
+    guests, statements = services.players.guests, []
+
+    async def sign_in() -> dict[str, Any]:
+        body = device.body()
+        fields = orjson.loads(body)
+        key = parse_device_key(fields["public_key"])
+        request = GuestRequest(key, fields["ts"], fields["nonce"], device.headers(body)["Request-Sign"], body)
+        await guests.check_proof(request, address)
+        return await guests.sign_in(request, LoginOptions(address, factor=FACTOR), address)
+
+    class Recorder(StatementMonitor):
+        async def run(self, name: str, running: Awaitable[T], items: int = 0) -> T:
+            statements.append(name)
+            return await running
+
+    first = await sign_in()
+    monkeypatch.setattr(services.database, "_monitor", Recorder(0))
+    assert (await sign_in())["user_id"] == first["user_id"]
+    assert statements == ["players.device_key_store.SIGN_IN"]

@@ -123,3 +123,20 @@ def test_nobody_merges_a_guest_without_both(server: Server, client: httpx.Client
         browser.submit(f"{session.decision}/deny")
     assert session.poll().json()["status"] == "ERROR"
     assert query(server, "SELECT merged_into FROM users WHERE user_id = $1", guest["user_id"])[0][0] is None
+
+
+def test_a_new_key_does_not_bring_a_banned_player_back(server: Server, client: httpx.Client, game: Game) -> None:
+    """A new key is a new guest, who gets nothing of the banned account: neither by a link nor by a merge."""
+    login, banned = new_user(server), Device()
+    server.sso("user", "ban", login, "--reason", "Cheating")
+    guest = Device().sign_in(client)
+    session = link_session(game, guest)
+    with Browser(server) as browser:
+        browser.get(session.page)
+        refused = browser.submit("/login", login=login, password=PASSWORD)
+        assert (refused.status_code, "Cheating" in refused.text) == (403, True)
+    user_id = banned.sign_in(client)["user_id"]
+    server.sso("user", "ban", user_id)
+    assert "banned" in server.sso("user", "merge", user_id, guest["user_id"], "--yes", check=False).stderr
+    merged = "SELECT FROM users WHERE user_id = ANY ($1) AND merged_into IS NOT NULL"
+    assert not query(server, merged, [guest["user_id"], user_id])

@@ -58,8 +58,9 @@ def login_routes(
         if isinstance(outcome, SecondFactorRequired):
             outcome = await codes.check(outcome.user, form.otp, peer, device.name)
         requirement.check_sign_in(outcome)
+        data = await authentication_data.issue(outcome, options)  # a user who is refused gets no notice
         await devices.remember(outcome.user, device)
         await notices.client_signed_in(outcome.user, device, bool(form.factor), options)
-        return reply(await authentication_data.issue(outcome, options))
+        return reply(data)
 
     return routes

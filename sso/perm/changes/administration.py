@@ -38,7 +38,7 @@ def administration(
             roles.setdefault(member.user_id, []).append(member)
     longest = Administration.NONE
     for user_id in possible_administrators(central, state.members):
-        if user_id in users and not users[user_id].disabled:
+        if user_id in users and not users[user_id].is_excluded(state.facts.id, now):
             longest = max(longest, _administration(central, state, users[user_id], roles[user_id], now))
         if longest is Administration.PERMANENT:
             break

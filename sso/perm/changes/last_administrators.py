@@ -107,8 +107,9 @@ class LastAdministrators:
             if account.disabled and user_id in old_accounts and not old_accounts[user_id].disabled
         )
         await self._root_guard.check(tx, disabled)
-        changed = self._changed_projects(states, anyway=bool(self._central_roles or disabled))
-        if not (changed or self._with_roles or disabled):
+        excluded = disabled | _newly_banned(states)
+        changed = self._changed_projects(states, anyway=bool(self._central_roles or excluded))
+        if not (changed or self._with_roles or excluded):
             return
         central = await self._central(tx, states)
         if central is None:
@@ -116,8 +117,8 @@ class LastAdministrators:
         if self._with_roles:
             after = await read_states(tx, self._with_roles, _generic_roles(central[1]))
             changed |= {key: (old, after[key]) for key, old in self._with_roles.items() if key in after}
-        if disabled:
-            changed |= await self._projects_of(tx, disabled, frozenset(changed) | self._scope.projects)
+        if excluded:
+            changed |= await self._projects_of(tx, excluded, frozenset(changed) | self._scope.projects)
         await self._compare(tx, central, changed, old_accounts)
 
     async def _compare(
@@ -134,7 +135,9 @@ class LastAdministrators:
             for user_id in possible_administrators(compiled, state.members)
         }
         users = await read_users(tx, possible)
-        users_before = users | {key: KnownUser(item.facts, item.disabled) for key, item in old_accounts.items()}
+        users_before = users | {
+            key: KnownUser(item.facts, item.disabled, item.bans) for key, item in old_accounts.items()
+        }
         for project_id, (old, new) in projects.items():
             administered = await self._administration(tx, central[0], old, users_before)
             if administered and (left := await self._administration(tx, central[1], new, users)) < administered:
@@ -156,9 +159,9 @@ class LastAdministrators:
                 projects[project_id] = old, new
         return projects
 
-    async def _projects_of(self, tx: Transaction, disabled: frozenset[str], others: frozenset[str]) -> ProjectStates:
-        """Locks and returns the projects of disabled users that did not change otherwise."""
-        project_ids = await projects_of_users(tx, disabled) - others
+    async def _projects_of(self, tx: Transaction, users: frozenset[str], others: frozenset[str]) -> ProjectStates:
+        """Locks and returns the projects of disabled or banned users that did not change otherwise."""
+        project_ids = await projects_of_users(tx, users) - others
         if not project_ids:
             return {}
         await share_lock_applications(tx, [CENTRAL_APPLICATION_ID])
@@ -185,6 +188,16 @@ class LastAdministrators:
         error = LastAdministrator(message if self._scope.projects == {project_id} else NO_ADMINISTRATOR_OF_ONE)
         error.project_title = state.facts.title
         return error
+
+
+def _newly_banned(states: StateComparison) -> frozenset[str]:
+    """Returns the users whom the write has banned in a project."""
+    return frozenset(
+        user_id
+        for user_id, account in states.accounts_after.items()
+        if user_id in states.accounts_before
+        and any(ban.project_id for ban in set(account.bans) - set(states.accounts_before[user_id].bans))
+    )
 
 
 def _generic_roles(central: CompiledApplication) -> list[str]:

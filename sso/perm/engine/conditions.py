@@ -30,11 +30,10 @@ NEVER = Condition()  # holds for no user
 
 
 def holds(condition: Condition, user: UserFacts, when: When) -> bool:
-    if condition == NEVER:
+    if not has_attributes(condition, user) or condition == NEVER:
         return False
     return (
-        has_attributes(condition, user)
-        and (condition.ip is None or _inside(condition.ip, user))
+        (condition.ip is None or _inside(condition.ip, user))
         and (condition.time is None or condition.time.includes(when))
         and (
             condition.all_of is None

@@ -69,7 +69,9 @@ def compute_held_roles(application: CompiledApplication, facts: PermissionFacts,
         if role is not None and not assignment.ended(now) and role.name not in revoked:
             add(role, Origin(ASSIGNMENT, assignment.ends(now)))
     for name in met_conditions - revoked:
-        origins.setdefault(name, []).append(Origin(CONDITION, condition_end(application.roles[name], facts.user, now)))
+        role = application.roles[name]
+        ends = condition_end(role, facts.user, now) if role.windows else 0
+        origins.setdefault(name, []).append(Origin(CONDITION, ends))
     for grant in grants:
         if grant.role not in revoked:
             assert facts.home is not None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from sso.core.ban import Ban, ban_in_force, read_bans
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, run_pure
 from sso.perm.engine.decode import decode_group, decode_project
@@ -38,7 +39,7 @@ _MEMBERS = Statement(
         AND (CAST(:roles AS text[]) IS NULL OR (level = 'project' AND role = ANY(CAST(:roles AS text[]))))"""
 )
 _USERS = Statement(
-    """SELECT user_id, login, tags, purchases,
+    """SELECT user_id, login, tags, purchases, bans,
         disabled OR ban_in_force(bans, CAST(ARRAY[] AS int[])) IS NOT NULL AS disabled
     FROM users WHERE user_id = ANY(CAST(:ids AS text[]))"""
 )
@@ -89,7 +90,12 @@ def _access(group: Group | None) -> tuple[frozenset[str], tuple[Any, ...]]:
 @dataclass(frozen=True)
 class KnownUser:
     facts: UserFacts
-    disabled: bool
+    disabled: bool  # or banned everywhere
+    bans: tuple[Ban, ...] = ()
+
+    def is_excluded(self, project_id: str, now: int) -> bool:
+        """Returns whether the user can do nothing in the project, whatever roles there are."""
+        return self.disabled or ban_in_force(self.bans, now, (), (project_id,)) is not None
 
 
 async def read_resources(tx: Runner, project_id: str) -> ProjectResources:
@@ -137,6 +143,7 @@ async def read_users(runner: Runner, user_ids: Iterable[str]) -> dict[str, Known
         row["user_id"]: KnownUser(
             UserFacts.from_login(row["user_id"], row["login"], tuple(row["tags"]), tuple(row["purchases"])),
             row["disabled"],
+            read_bans(row["bans"]),
         )
         for row in (await runner.rows(_USERS, ids=ids) if ids else ())
     }

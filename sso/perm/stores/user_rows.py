@@ -29,7 +29,7 @@ _ROWS = Statement(
     FROM users u WHERE u.user_id = ANY(CAST(:ids AS text[]))"""
 )
 _ACCOUNTS = Statement(
-    """SELECT user_id, login, login_key, tags, purchases,
+    """SELECT user_id, login, login_key, tags, purchases, bans,
         disabled OR ban_in_force(bans, CAST(ARRAY[] AS int[])) IS NOT NULL AS disabled FROM users
     WHERE user_id = ANY(CAST(:names AS text[])) OR login_key = ANY(CAST(:names AS text[]))"""
 )
@@ -51,7 +51,8 @@ class UserAccount(NamedTuple):
     user_id: str
     login_key: str
     facts: UserFacts
-    disabled: bool
+    disabled: bool  # or banned everywhere
+    bans: tuple[Ban, ...]
 
 
 async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable[str]) -> dict[str, UserRow]:
@@ -93,6 +94,7 @@ async def read_accounts(runner: Runner, names: Iterable[str], *, lock: bool = Fa
             row["login_key"],
             UserFacts.from_login(row["user_id"], row["login"], tuple(row["tags"]), tuple(row["purchases"])),
             row["disabled"],
+            read_bans(row["bans"]),
         )
         for row in await runner.rows(_LOCK_ACCOUNTS if lock else _ACCOUNTS, names=list(ids_and_keys))
     ]

@@ -61,11 +61,11 @@ def ticket_routes(
             signed_in, is_new = await sign_in.sign_in(
                 form.provider, form.ticket, form.otp, peer, current_language.get(), guest
             )
+        data = await authentication_data.issue(signed_in, options)  # a user who is refused gets no notice
         if signed_in.user.login:
             device = await devices.recognize_factor(signed_in.user.login_key, form.factor)
             await devices.remember(signed_in.user, device)
             await notices.client_signed_in(signed_in.user, device, bool(form.factor), options)
-        data = await authentication_data.issue(signed_in, options)
         return reply(data | {"auth": form.provider, "created": is_new})
 
     async def linking_guest(peer: Address) -> User:

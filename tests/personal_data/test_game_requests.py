@@ -1,0 +1,117 @@
+"""Which applications a user has used, and requests to games that do not answer, or that must not be called."""
+
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from sso.accounts.user_store import create_user
+from sso.config import Settings
+from sso.core.encryption import Keyring
+from sso.db.cleanup import delete_expired
+from sso.db.clock_sync import measure_clock
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.personal_data.games import wiring
+from sso.personal_data.games.exports import GameExport
+from sso.personal_data.games.sender import LIMITS
+from sso.personal_data.games.used_application_store import used_applications
+from sso.services import Services, build
+from tests.kit.webhook_receiver import WebhookReceiver, webhook_receiver
+
+ADD_APPLICATION = Statement(
+    "INSERT INTO applications (application_id, name, settings) VALUES (:application_id, 'Tanks', :settings)"
+)
+OLD_SIGN_IN = Statement(
+    """INSERT INTO account_events (user_id, kind, at, detail)
+    SELECT :user_id, kind, now() - interval '1 year', jsonb_build_object('app_id', app_id, 'gapp_id', 0)
+    FROM (VALUES ('signed_in', CAST(:application_id AS int)), ('banned', 51)) event (kind, app_id)"""
+)
+MERGE = Statement("UPDATE users SET merged_into = :into WHERE user_id = :user_id")
+EVENTS = Statement("SELECT count(*) FROM account_events")
+
+
+@pytest.fixture
+def game() -> Iterator[WebhookReceiver]:
+    with webhook_receiver() as game:
+        yield game
+
+
+async def new_user(services: Services, name: str) -> str:
+    user = await create_user(services.database, f"{name}@example.com", None, name, "en", email_verified=True)
+    assert user is not None
+    return user.user_id
+
+
+async def add_application(services: Services, application_id: int, **source: str) -> None:
+    settings: dict[str, Any] = {"gdpr": {"data_sources": [source]}}
+    await services.database.value(ADD_APPLICATION, application_id=application_id, settings=settings)
+
+
+async def test_used_applications_outlive_the_history_and_include_those_of_merged_users(services: Services) -> None:
+    database, url = services.database, "https://game.example.com/"
+    for application_id in (50, 51, 52):
+        await add_application(services, application_id, fetch=url)
+    ann, guest, other = [await new_user(services, name) for name in ("ann", "guest", "other")]
+    for user_id, application_id in ((ann, 50), (guest, 52), (other, 51)):
+        await database.value(OLD_SIGN_IN, user_id=user_id, application_id=application_id)
+    await database.value(MERGE, user_id=guest, into=ann)
+    expected = [(ann, 50), (guest, 52)]
+    for _ in range(2):
+        used = await used_applications(database, ann)
+        assert [(one.subject_id, one.application_id) for one in used] == expected
+        await delete_expired(database, history_days=90)
+        assert await database.value(EVENTS) == 0
+
+
+@asynccontextmanager
+async def sending(services: Services) -> AsyncIterator[None]:
+    await measure_clock(services.database)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(services.bus.run)
+        await nursery.start(services.game_data.sender.run, services.bus)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def until_tried(services: Services, user_id: str) -> GameExport:
+    with trio.fail_after(60):
+        while True:
+            export = await services.game_data.exports.read(user_id)
+            if export.requests and export.requests[0].problem:
+                return export
+            await trio.sleep(0.02)
+
+
+async def test_game_that_does_not_answer_is_asked_again(
+    settings: Settings, database: Database, keyring: Keyring, game: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wiring, "LIMITS", replace(LIMITS, timeout_s=0.5))
+    services = build(settings, database, keyring)
+    game.hanging = threading.Event()
+    await add_application(services, 50, fetch=game.url)
+    ann = await new_user(services, "ann")
+    await database.value(OLD_SIGN_IN, user_id=ann, application_id=50)
+    assert await services.game_data.exports.start(ann)
+    async with sending(services):
+        (request,) = (await until_tried(services, ann)).requests
+    assert (request.state, request.problem) == ("pending", "no answer within 0.5 seconds")
+
+
+async def test_private_address_is_not_called_although_it_was_stored(
+    database: Database, keyring: Keyring, game: WebhookReceiver, tmp_path: Path
+) -> None:
+    services = build(Settings(data_dir=tmp_path, base_url="https://sso.example.com"), database, keyring)
+    await add_application(services, 50, fetch=f"https://localhost:{game.port}/")
+    ann = await new_user(services, "ann")
+    await database.value(OLD_SIGN_IN, user_id=ann, application_id=50)
+    assert await services.game_data.exports.start(ann)
+    async with sending(services):
+        (request,) = (await until_tried(services, ann)).requests
+    assert (request.state, request.problem) == ("failed", "the address of the host is not allowed")
+    assert game.deliveries == []
