@@ -16,6 +16,7 @@ BOXES = {
     "cli": "cli\ncommands of the operator",
     "state": "state\nsso apply and sso export",
     "backup": "backup\nsso backup and sso restore",
+    "replica": "replica\nsso replica: answers from memory",
     "client": "client\nfor Python programs",
     "app": "app, routes, worker, services, doctor\nputs the parts together",
     "openapi": "openapi\nthe OpenAPI document",

@@ -19,6 +19,8 @@ __all__ = ["ConfigError", "Settings", "allows_colour", "load"]
 PREFIX = "SSO_"
 CONFIG_FILE = "SSO_CONFIG"  # the variable that names the TOML file
 SERVER = "SSO_SERVER"  # the variable that names the server of commands, see `sso --help`
+CLIENT_ID, CLIENT_SECRET = "SSO_CLIENT_ID", "SSO_CLIENT_SECRET"  # variables of `sso replica`
+_NO_SETTINGS = (CONFIG_FILE, SERVER, CLIENT_ID, CLIENT_SECRET)
 SETTINGS = {PREFIX + name.upper(): item for name, item in setting_fields(Settings).items()}
 
 
@@ -36,11 +38,14 @@ def named_config_file(environ: Mapping[str, str] = os.environ) -> Path | None:
     return Path(environ[CONFIG_FILE]) if environ.get(CONFIG_FILE) else None
 
 
+def named_client_secret(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Returns the secret of a service client, which must not be in the arguments of a command."""
+    return environ.get(CLIENT_SECRET)
+
+
 def load(config_file: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
     """Returns the settings of the environment and of a file: the given one, or the one that SSO_CONFIG names."""
-    variables = {
-        name: value for name, value in environ.items() if name.startswith(PREFIX) and name not in (CONFIG_FILE, SERVER)
-    }
+    variables = {name: value for name, value in environ.items() if name.startswith(PREFIX) and name not in _NO_SETTINGS}
     path = config_file or named_config_file(environ)
     given = (_from_file(path) if path else {}) | variables
     given = {name: value for name, value in given.items() if _check_name(name) and value != ""}

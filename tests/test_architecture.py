@@ -31,6 +31,7 @@ PERM_FOR_ADMIN = ("caller", "engine.required_rights", "operations", "visibility"
 # These authenticate callers, build the resources, and manage the keys of applications.
 PERM_FOR_CREDENTIALS = ("accepted_credentials", "authorization", "credentials", "wiring")
 ADMIN_CREDENTIALS = {"admin/application_keys.py", "admin/caller.py", "admin/wiring.py"}
+PERM_FOR_REPLICAS = ("sso.perm.replica.",)  # what a copy of the facts consists of, and its answers
 PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and its wiring
 PERM_FOR_BUILDERS = ("sso.perm.routes.", "sso.perm.authzen.routes.", "sso.perm.wiring.")
 
@@ -217,6 +218,8 @@ def test_other_packages_import_only_the_interface_of_perm() -> None:
     for name in importers("sso.perm"):
         if package(name) != "perm":
             more: tuple[str, ...] = PERM_FOR_BUILDERS if name in PERM_BUILDERS else ()
+            if package(name) == "replica":
+                more = PERM_FOR_REPLICAS
             if package(name) == "admin":
                 parts = (*PERM_FOR_ADMIN, *(PERM_FOR_CREDENTIALS if name in ADMIN_CREDENTIALS else ()))
                 more = tuple(f"sso.perm.{part}." for part in parts)
@@ -265,7 +268,8 @@ def test_only_named_modules_read_the_clock_of_the_host() -> None:
     """The clocks of several hosts differ: what one writes and another judges is judged by `sso/db/clock.py`.
 
     The others print or store a time for people: the age of a backup, a player's code, the difference of the clocks, the
-    end of a token on the machine that keeps it. The signed time of a guest comes from the device.
+    end of a token on the machine that keeps it. The signed time of a guest comes from the device. A replica follows the
+    clock of the service; its own one says how old the copy on its disk is.
     """
     reading = {("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "utcnow"), ("date", "today")}
     readers = {
@@ -278,7 +282,7 @@ def test_only_named_modules_read_the_clock_of_the_host() -> None:
     }
     assert readers == {
         "db/clock.py", "doctor/database.py", "backup/create.py", "backup/base_backup.py", "cli/types.py",
-        "cli/logins.py", "cli/play/screen.py", "cli/play/client.py"
+        "cli/logins.py", "cli/play/screen.py", "cli/play/client.py", "replica/clock.py"
     }  # fmt: skip
 
 

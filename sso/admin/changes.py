@@ -42,14 +42,15 @@ class ChangesQuery(ListQuery):
 
 
 class HeldRequests:
-    def __init__(self) -> None:
+    def __init__(self, max_held: int = MAX_HELD) -> None:
+        self._max_held = max_held
         self._places: WeakSet[HeldPlace] = WeakSet()
 
     def begin(self, caller: AdminCaller) -> "HeldPlace":
         """Returns a place for a request. Raises TooManyHeldRequests if the caller has none left."""
         actor = caller.actor
         holder = f"user {actor.user_id}" if actor.user_id else f"application {actor.service_id}"
-        if sum(place.holder == holder for place in self._places) >= MAX_HELD:
+        if sum(place.holder == holder for place in self._places) >= self._max_held:
             raise TooManyHeldRequests(RETRY_S)
         place = HeldPlace(self._places, holder)
         self._places.add(place)
@@ -131,15 +132,27 @@ class ChangeStream:
             log.warning("changes.stream_failed", reason=str(error))
 
     async def _page(self, request: AdminRequest, after: str, limit: int, wait_s: float = 0) -> StreamPage:
-        application_id = request.caller.application_id
-        try:
-            if wait_s:
-                return await self._reader.wait(after, limit, wait_s, application_id)
-            return await self._reader.read(after, limit, application_id)
-        except UnknownCursor:
-            raise FieldError(("after",), UNKNOWN_CURSOR) from None
-        except ExpiredCursor:
-            raise FieldError(("after",), EXPIRED_CURSOR) from None
+        return await read_stream(self._reader, after, limit, wait_s, request.caller.application_id)
+
+
+async def read_stream(
+    reader: ChangeReader,
+    after: str,
+    limit: int,
+    wait_s: float,
+    application_id: int | None,
+    *,
+    of_facts: bool = False,
+) -> StreamPage:
+    """Returns the events after a cursor, waiting for one if ``wait_s`` is not 0. Raises FieldError."""
+    try:
+        if wait_s:
+            return await reader.wait(after, limit, wait_s, application_id, of_facts=of_facts)
+        return await reader.read(after, limit, application_id, of_facts=of_facts)
+    except UnknownCursor:
+        raise FieldError(("after",), UNKNOWN_CURSOR) from None
+    except ExpiredCursor:
+        raise FieldError(("after",), EXPIRED_CURSOR) from None
 
 
 def _in(seconds: float) -> float:

@@ -29,6 +29,7 @@ from sso.admin.members import MemberResource
 from sso.admin.projects import ProjectResource
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.record_name_store import RecordNameStore
+from sso.admin.replicas import ReplicaResource, replica_routes
 from sso.admin.request import AdminRoute
 from sso.admin.reverse_questions import ReverseQuestionResource, reverse_question_routes
 from sso.admin.roles import RoleResource
@@ -55,6 +56,7 @@ from sso.keys.store import KeyStore
 from sso.perm.authorization import Authorizer
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.operations.bans import BanRights
+from sso.perm.operations.replica_feed import ReplicaFeed
 from sso.perm.visibility import Visibility
 from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
@@ -152,6 +154,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
         *_permission_routes(s, users, details, visibility),
         *assertion_routes(s.database, writer, facts.stored),
         *change_routes(ChangeStream(s.change_reader)),
+        *replica_routes(ReplicaResource(ReplicaFeed(s.database), s.change_reader, s.users, s.database.clock)),
         *WebhookResource(s.database, s.keyring, s.bus, s.webhooks).routes(),
     )
 

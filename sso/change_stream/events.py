@@ -35,7 +35,7 @@ class ChangeType(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    type: ChangeType
+    type: str  # one of `ChangeType`, or of the events that only replicas read
     user_id: str | None = None
     application_id: int | None = None
     data: Mapping[str, Any] = field(default_factory=dict)

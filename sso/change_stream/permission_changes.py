@@ -1,9 +1,10 @@
 """Records changes of effective permissions, which the writer of permissions has computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from sso.change_stream.events import Change, ChangeType, record_changes
+from sso.change_stream.store import FACTS_CHANGED
 from sso.db.transaction import Transaction
 
 
@@ -23,17 +24,40 @@ class EffectiveChange(Protocol):
     def lost(self) -> Sequence[str]: ...
 
 
+MAX_LISTED_USERS = 10_000  # whose facts change; for more of them there is one event
+
+
 class PermissionChangeRecorder:
-    async def record(self, tx: Transaction, changes: Sequence[EffectiveChange], unevaluated: Mapping[int, int]) -> None:
+    async def record(
+        self,
+        tx: Transaction,
+        changes: Sequence[EffectiveChange],
+        unevaluated: Mapping[int, int],
+        touched: Mapping[int, Collection[str]],
+    ) -> None:
         """Records an event for each change, and one for each application of ``unevaluated``.
 
-        These are the applications at which too many users may be affected to list them, with their number.
+        These are the applications at which too many users may be affected to list them, with their number. ``touched``
+        is for replicas: the users whose facts may have changed all the same, by application.
         """
         summaries = [
             Change(ChangeType.APPLICATION_CHANGED, application_id=application_id, data={"users": users})
             for application_id, users in sorted(unevaluated.items())
         ]
-        await record_changes(tx, [*map(_permission_change, changes), *summaries])
+        effective = [*map(_permission_change, changes), *summaries]
+        reported = {change.application_id for change in effective}
+        await record_changes(tx, [*effective, *_facts_changes(touched, reported)])
+
+
+def _facts_changes(touched: Mapping[int, Collection[str]], reported: set[int | None]) -> Iterator[Change]:
+    """Any event of an application makes its replicas look at its roles again; ``reported`` have one already."""
+    for application_id, user_ids in sorted(touched.items()):
+        if len(user_ids) > MAX_LISTED_USERS:
+            yield Change(FACTS_CHANGED, application_id=application_id, data={"everyone": True})
+        elif not user_ids and application_id not in reported:  # only its roles, or its project
+            yield Change(FACTS_CHANGED, application_id=application_id)
+        for user_id in sorted(user_ids) if len(user_ids) <= MAX_LISTED_USERS else ():
+            yield Change(FACTS_CHANGED, user_id, application_id)
 
 
 def _permission_change(change: EffectiveChange) -> Change:

@@ -16,6 +16,7 @@ from sso.db.database import Database
 from sso.db.transaction import Row
 
 _CURSOR = re.compile(r"[1-9][0-9]{15}", re.ASCII)  # microseconds from the years 2001 to 2286
+NO_EVENTS = 2**62  # a position after all events
 
 
 class UnknownCursor(Exception):
@@ -59,13 +60,15 @@ class ChangeReader:
         self.waiting = 0  # callers that wait for events
         self.draining = False
 
-    async def read(self, after: str, limit: int, application_id: int | None = None) -> StreamPage:
+    async def read(
+        self, after: str, limit: int, application_id: int | None = None, *, of_facts: bool = False
+    ) -> StreamPage:
         """Returns the events after a cursor, of one application or of all. An empty cursor is the oldest kept event.
 
-        Raises UnknownCursor or ExpiredCursor.
+        ``of_facts`` adds the events that only replicas of the application need. Raises UnknownCursor or ExpiredCursor.
         """
         position = parse_cursor(after) if after else 0
-        rows = await read_events(self._database, position, limit, application_id)
+        rows = await read_events(self._database, position, limit, application_id, of_facts=of_facts)
         last_position, trimmed_to = rows[0]["last_position"], rows[0]["trimmed_to"]
         if after and position > last_position:
             raise UnknownCursor
@@ -74,18 +77,24 @@ class ChangeReader:
         events = [StreamEvent.from_row(row) for row in rows if row["position"] is not None]
         return StreamPage(events, events[-1].cursor if len(events) == limit else str(last_position))
 
-    async def wait(self, after: str, limit: int, seconds: float, application_id: int | None = None) -> StreamPage:
+    async def end(self) -> str:
+        """Returns the cursor at the end of the stream. Every event that has no position yet gets a later one."""
+        return str((await read_events(self._database, NO_EVENTS, 1, None))[0]["last_position"])
+
+    async def wait(
+        self, after: str, limit: int, seconds: float, application_id: int | None = None, *, of_facts: bool = False
+    ) -> StreamPage:
         """Returns the events after a cursor as soon as there are some; an empty page after ``seconds``.
 
         It also returns when the worker stops. No connection to the database is used while it waits.
         """
         deadline = trio.current_time() + seconds
         with self.signals() as signals:  # first, so that no event is missed between the read and the wait
-            page = await self.read(after, limit, application_id)
+            page = await self.read(after, limit, application_id, of_facts=of_facts)
             while not page.events and not self.draining and trio.current_time() < deadline:
                 with trio.move_on_at(deadline):
                     await signals.receive()
-                page = await self.read(page.next, limit, application_id)
+                page = await self.read(page.next, limit, application_id, of_facts=of_facts)
         return page
 
     @contextmanager

@@ -20,13 +20,24 @@ _RECORD = Statement(
         CAST(:types AS text[]), CAST(:user_ids AS text[]), CAST(:application_ids AS int[]), CAST(:data AS jsonb[])
     ) WITH ORDINALITY AS t (type, user_id, application_id, data, n) ORDER BY n"""
 )
+# An event that only replicas read: facts of a user at an application, or the application's roles, may have changed
+# without an effect on permissions at the moment.
+FACTS_CHANGED = "facts_changed"
+
 # The events and the end of the stream are read at one moment.
 _PAGE = """SELECT s.last_position, s.trimmed_to, e.position, e.at, e.type, e.user_id, e.application_id, e.data
     FROM change_stream s LEFT JOIN LATERAL (
         SELECT * FROM change_events WHERE position > :after {filter} ORDER BY position LIMIT :limit
     ) AS e ON true WHERE s.id = 1 ORDER BY e.position"""
-_READ_ALL = Statement(_PAGE.format(filter=""))
-_READ_APPLICATION = Statement(_PAGE.format(filter="AND application_id = :application_id"))
+_VISIBLE = f"AND type <> '{FACTS_CHANGED}'"
+_READ_ALL = Statement(_PAGE.format(filter=_VISIBLE))
+_READ_APPLICATION = Statement(_PAGE.format(filter=f"{_VISIBLE} AND application_id = :application_id"))
+# What may change facts at the application: its own events, and those of users at all applications.
+_READ_FACTS = Statement(
+    _PAGE.format(
+        filter="AND (application_id = :application_id OR (application_id IS NULL AND user_id IS NOT NULL))",
+    )
+)
 _HAS_PENDING = Statement("SELECT EXISTS (SELECT FROM change_events WHERE position IS NULL)")
 # A statement of its own: the next one then sees everything that was committed before the lock was acquired.
 _LOCK = Statement("SELECT last_position FROM change_stream WHERE id = 1 FOR UPDATE")
@@ -73,8 +84,14 @@ async def number_events(tx: Transaction) -> int:
     return count
 
 
-async def read_events(runner: Runner, after: int, limit: int, application_id: int | None) -> Sequence[Row]:
-    """Returns the events after a position, each with the ends of the stream; without an event, the ends alone."""
+async def read_events(
+    runner: Runner, after: int, limit: int, application_id: int | None, *, of_facts: bool = False
+) -> Sequence[Row]:
+    """Returns the events after a position, each with the ends of the stream; without an event, the ends alone.
+
+    ``of_facts``: all events after which the facts about a user at the application may be different.
+    """
     if application_id is None:
         return await runner.rows(_READ_ALL, after=after, limit=limit)
-    return await runner.rows(_READ_APPLICATION, after=after, limit=limit, application_id=application_id)
+    statement = _READ_FACTS if of_facts else _READ_APPLICATION
+    return await runner.rows(statement, after=after, limit=limit, application_id=application_id)

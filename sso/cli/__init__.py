@@ -37,6 +37,7 @@ COMMANDS = {
     "role": "Manage roles and assign them to users.",
     "group": "Manage groups of users in projects, and the roles of a group.",
     "perm": "Show and explain permissions of a user.",
+    "replica": "Answer permission checks of one application from memory, next to a game server.",
     "webhook": "Manage webhooks: addresses that changes are sent to.",
     "audit": "Show who changed what in the permission model.",
     "why": "Show why a request about a game session was refused.",

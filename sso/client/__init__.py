@@ -10,8 +10,12 @@ Methods of resources return requests, which a ``SsoClient`` or an ``AsyncSsoClie
         for user in sso.pages(users.list(search="ann")):
             print(user["login"])
 
-This package imports nothing of the server.
+This package imports nothing of the server, except for ``Replica`` and ``AsyncReplica``: they evaluate permissions with
+the code of the server, which is imported when one of them is used.
 """
+
+import importlib
+from typing import Any
 
 from sso.client.call import ApiCall, ListCall, Record
 from sso.client.clients import AsyncSsoClient, SsoClient
@@ -69,6 +73,7 @@ from sso.client.resources import (
 
 __all__ = [
     "ApiCall",
+    "AsyncReplica",
     "AsyncSsoClient",
     "BrowserLogin",
     "ClientError",
@@ -79,6 +84,8 @@ __all__ = [
     "Record",
     "RecordChanged",
     "RecordNotFound",
+    "Replica",
+    "ReplicaUnavailable",
     "RequestRefused",
     "ServiceClient",
     "ServiceToken",
@@ -117,3 +124,15 @@ __all__ = [
     "violations",
     "webhooks",
 ]
+
+_IMPORTED_WHEN_USED = {
+    "AsyncReplica": "sso.replica.async_replica",
+    "Replica": "sso.replica.replica",
+    "ReplicaUnavailable": "sso.replica.replica",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _IMPORTED_WHEN_USED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_IMPORTED_WHEN_USED[name]), name)

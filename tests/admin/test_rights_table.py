@@ -105,6 +105,9 @@ TABLE: dict[str, Row] = {
     "POST /state/diff": Row(200),
     "POST /state/apply": Row(412, "/state/apply?dry_run=1"),  # only root applies without a dry run
     "GET /changes": Row(200),
+    "GET /applications/<application_id>/replica": Row(404),
+    "GET /applications/<application_id>/replica/users": Row(404),
+    "GET /applications/<application_id>/replica/changes": Row(400),
     "GET /figures": Row(200),
     "GET /system": Row(200),
     "GET /webhooks": Row(200),

@@ -163,7 +163,11 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
     api("retry_data_request", number=api("list_data_requests")[0]["id"])
     entries = api("list_audit_entries")
     api("get_audit_entry", entry_id=entries[0]["id"])
-    api("list_changes")
+    last_event = api("list_changes")[-1]["id"]
+    replica = {"application_id": application}
+    api("get_replica_definition", **replica)
+    api("list_replica_users", query={"limit": "1"}, **replica)
+    api("list_replica_changes", query={"after": last_event}, **replica)
     api("create_invitation", {"login": "new@example.com"})
     api("delete_invitation", invitation_id=api("list_invitations")[0]["id"])
     return user_id

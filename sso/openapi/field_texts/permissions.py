@@ -88,4 +88,12 @@ PERMISSIONS = {
     "examined": "How many users were compared with the conditions.",
     "tag": "Tags that users have.",
     "purchase": "Purchases that users have made.",
+    # Replicas
+    "cursor": "The place in the change stream from which changes are followed.",
+    "revision": "A number that grows with each change of the schema and the roles.",
+    "attributes": "The attributes of users that conditions of the application name; rows of users have no others.",
+    "domains": "Domains of logins.",
+    "missing": "The ids of users who do not exist.",
+    "snapshot": "Whether more users have changed than are listed: read all of them again.",
+    "now": "The time of the service, in Unix seconds.",
 }

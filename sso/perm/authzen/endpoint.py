@@ -33,8 +33,7 @@ class AuthzenEndpoint:
         evaluations = [await self._with_user(caller, item) for item in request.evaluations]
         questions = [item.question for item in evaluations if item.question is not None]
         answers = iter(await self._checks.answer(caller, questions, facts, stop_after=request.stop_after))
-        decisions = list(_decisions(evaluations, answers, request.stop_after))
-        return decisions[0] if request.is_single else {"evaluations": decisions}
+        return decisions_json(request, evaluations, answers)
 
     async def list_actions(
         self, caller: Caller, evaluation: Evaluation, facts: FactsReader | None = None
@@ -94,6 +93,14 @@ class AuthzenEndpoint:
         if user is None or caller.user_id not in ("", user.user_id):
             return Evaluation(None, error=NotFound("user not found"))
         return replace(evaluation, question=replace(evaluation.question, user_id=user.user_id))
+
+
+def decisions_json(
+    request: EvaluationRequest, evaluations: list[Evaluation], answers: Iterator[CheckAnswer]
+) -> dict[str, Any]:
+    """Returns the response. ``answers`` are those of the evaluations that have a question."""
+    decisions = list(_decisions(evaluations, answers, request.stop_after))
+    return decisions[0] if request.is_single else {"evaluations": decisions}
 
 
 def _decisions(

@@ -1,6 +1,6 @@
 """What a write changes: who gains and who loses which permissions, in the notation of ``list`` (§4.5)."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -65,6 +65,9 @@ class Impact:
     unevaluated: Mapping[int, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     failed_assertions: Sequence[FailedAssertion] = ()
+    # Applications of which roles or projects may have changed, and users with other facts there, although their
+    # permissions are the same at the moment. A copy of the facts must be read again.
+    touched: Mapping[int, Collection[str]] = field(default_factory=dict)
 
     @classmethod
     def of(

@@ -15,6 +15,7 @@ from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, p
 from sso.perm.changes.impact import MAX_EXACT_USERS, Impact, PermissionChange, permission_change
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.size_limits import applications_with_more_groups, check_sizes
+from sso.perm.changes.touched_facts import find_touched
 from sso.perm.changes.write_warnings import write_warnings
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.render import as_list
@@ -23,13 +24,7 @@ from sso.perm.stores.affected_users import applications_with_conditions, find_ho
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.locks import lock_applications, lock_conditions
 from sso.perm.stores.permission_state import PermissionState
-from sso.perm.stores.user_rows import (
-    UserAccount,
-    UserRow,
-    read_accounts,
-    read_user_rows,
-    user_ids_by_name,
-)
+from sso.perm.stores.user_rows import UserAccount, UserRow, read_accounts, read_user_rows, user_ids_by_name
 
 MAX_EVALUATIONS = 3 * MAX_EXACT_USERS  # of users, at all applications together
 
@@ -87,7 +82,8 @@ class StateComparison:
             more, more_warnings = await check_application(tx, self.facts, application_id, statements, self.now)
             failed = [item for item in failed if item.application_id != application_id] + more
             warnings += more_warnings
-        return replace(Impact.of(changes, self.unevaluated, warnings), failed_assertions=failed)
+        touched = find_touched(self.scope, self.before, self.after, explicit, changes)
+        return replace(Impact.of(changes, self.unevaluated, warnings), failed_assertions=failed, touched=touched)
 
     def _is_large(self, application_id: int) -> bool:
         states = (self.before, self.after)

@@ -74,7 +74,7 @@ class WindowChanges:
         unevaluated = comparison.unevaluated
         exact = [] if application_id in unevaluated else changes
         if exact or unevaluated:
-            await self._recorder.record(tx, exact, unevaluated)
+            await self._recorder.record(tx, exact, unevaluated, {})
         await advance(tx, application_id, now)
 
 

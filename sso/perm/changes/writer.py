@@ -138,8 +138,9 @@ class PermissionWriter:
         if impact.failed_assertions:
             await _override(tx, mode, impact.failed_assertions)
         exact = [change for change in impact.changes if change.application_id not in impact.unevaluated]
-        if exact or impact.unevaluated:
-            await self._recorder.record(tx, exact, impact.unevaluated)
+        touched = {key: users for key, users in impact.touched.items() if key != CENTRAL_APPLICATION_ID}
+        if exact or impact.unevaluated or touched:
+            await self._recorder.record(tx, exact, impact.unevaluated, touched)
         return written
 
     async def _compare_records(

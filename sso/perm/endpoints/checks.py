@@ -22,10 +22,10 @@ class CheckEndpoint:
         )
         request.warnings.extend((*warnings, *more))
         answers = await self._checks.answer(caller, questions, request.facts)
-        return orjson.dumps(request.response(data=[_answer_json(answer) for answer in answers]))
+        return orjson.dumps(request.response(data=[answer_json(answer) for answer in answers]))
 
 
-def _answer_json(answer: CheckAnswer) -> dict[str, Any]:
+def answer_json(answer: CheckAnswer) -> dict[str, Any]:
     if answer.error is not None:
         return {"allow": False, "error": str(answer.error.message)}
     return (

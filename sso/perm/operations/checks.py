@@ -60,8 +60,7 @@ class CheckOperations:
             user: LoadedFacts | ApiError | None = loaded.get(question.pair)
             if question.at is not None and not isinstance(rights_there, Forbidden):
                 user = await _load_past(authorizer, caller, rights_there, question, question.at)
-            answers.append(_answer(caller, question, rights_there, user, reasons))
-            PERMISSION_CHECKS.add("check")
+            answers.append(answer_question(caller, question, rights_there, user, reasons))
             if answers[-1].is_allowed is stop_after:
                 break
             if question.with_reason or number % QUESTIONS_PER_TURN == 0:
@@ -130,16 +129,18 @@ async def _load_past(
     return past
 
 
-def _answer(
+def answer_question(
     caller: Caller,
     question: Question,
-    rights: CallerRights | Forbidden,
+    rights: CallerRights | ApiError,
     user: LoadedFacts | ApiError | None,
     reasons: "Reasons",
 ) -> CheckAnswer:
+    """Answers one question from facts that were loaded, or with the error that a get would return."""
     now = _moment(caller, question)
+    PERMISSION_CHECKS.add("check")
     try:
-        if isinstance(rights, Forbidden):
+        if isinstance(rights, ApiError):
             raise rights
         sections = _readable(caller, question, rights)
         user = _require_user(question, user)

@@ -1,0 +1,158 @@
+"""/api/admin/applications/{application_id}/replica: what a replica of an application reads, and how it follows.
+
+The service clients of the application read it, and callers with every right. A replica first reads the definition with
+the cursor of the change stream, then all users page by page, then the changes after the cursor. A page may be newer
+than the cursor, never older, so the copy is complete when the changes up to its last page were read.
+"""
+
+from typing import Annotated, Any
+
+import orjson
+from pydantic import Field
+
+from sso.accounts.user_store import UserStore
+from sso.admin.answers.replicas import NamedAttributesJson, ReplicaDefinitionJson, ReplicaUserJson
+from sso.admin.answers.shape import AnswerShape
+from sso.admin.changes import MAX_WAIT_S, HeldRequests, read_stream
+from sso.admin.permission_access import path_application_id
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, JsonRecord
+from sso.admin.rights import AdminRight
+from sso.change_stream.events import ChangeType
+from sso.change_stream.reader import ChangeReader, StreamEvent
+from sso.core.errors import Forbidden
+from sso.core.field_errors import FieldError
+from sso.core.ids import is_user_id
+from sso.db.clock import DatabaseClock
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
+from sso.perm.operations.replica_feed import ReplicaFeed
+from sso.perm.stores.replica_rows import MAX_PAGE_USERS, ReplicaUsers
+from sso.web.request_model import WholeNumber, at_most
+
+MAX_NAMED_USERS = 100
+MAX_EVENTS = 1000  # in one response, each of a user
+MAX_HELD_REPLICAS = 100  # of one application, in each worker
+
+
+class ReplicaUsersQuery(AdminModel):
+    """The users after this one, or those with these ids or this login."""
+
+    after: Annotated[str, at_most(64)] = ""
+    limit: Annotated[WholeNumber, Field(ge=1, le=MAX_PAGE_USERS)] = 1000
+    ids: Annotated[str, at_most(MAX_NAMED_USERS * 65)] | None = None  # separated by commas
+    login: Annotated[str, at_most(320)] | None = None
+
+
+class ReplicaChangesQuery(AdminModel):
+    after: Annotated[str, at_most(64, at_least=1)]
+    wait: Annotated[WholeNumber, Field(ge=0, le=MAX_WAIT_S)] = 0  # seconds
+
+
+class ReplicaResource:
+    def __init__(self, feed: ReplicaFeed, reader: ChangeReader, users: UserStore, clock: DatabaseClock) -> None:
+        self._feed = feed
+        self._reader = reader
+        self._users = users
+        self._clock = clock
+        self._held = HeldRequests(MAX_HELD_REPLICAS)
+
+    async def definition(self, request: AdminRequest) -> AdminResponse:
+        """Returns the schema, the roles and the project of the application, and the cursor to follow changes from."""
+        application_id = _own_application(request)
+        cursor = await self._reader.end()  # first, so that no change is missed
+        definition = await self._feed.definition(application_id)
+        attributes = definition.attributes._asdict()
+        members = {"data": orjson.Fragment(definition.json), "cursor": cursor, "attributes": attributes}
+        return self._response(members, definition.version)
+
+    async def list_users(self, request: AdminRequest) -> AdminResponse:
+        """Returns rows of users: all of them page by page, or those with these ``ids`` or this ``login``."""
+        application_id, query = _own_application(request), request.query
+        if query.ids is None and query.login is None:
+            version, users = await self._feed.page(application_id, query.after, query.limit)
+            following = users.last if users.number == query.limit else None
+            return self._response({"data": _rows(users), "next": following}, version)
+        ids = _read_ids(query.ids) if query.ids is not None else await self._find(query.login)
+        version, users = await self._feed.users(application_id, ids)
+        return self._response({"data": _rows(users), "next": None}, version)
+
+    async def changes(self, request: AdminRequest) -> AdminResponse:
+        """Returns the rows of users who may have changed after the cursor ``after``; ``missing`` do not exist.
+
+        Without changes, waits up to ``wait`` seconds for one. With ``snapshot``, more users have changed than are
+        listed: read all of them again.
+        """
+        application_id, query = _own_application(request), request.query
+        with self._held.begin(request.caller):
+            page = await read_stream(self._reader, query.after, MAX_EVENTS, query.wait, application_id, of_facts=True)
+        user_ids = {user_id for event in page.events for user_id in _users_of(event)}
+        version, users = await self._feed.users(application_id, user_ids)
+        members = {"data": _rows(users), "next": page.next}
+        members["missing"] = sorted(user_ids - {row[0] for row in orjson.loads(f"[{users.json}]")})
+        members["snapshot"] = any(event.content.get("everyone") is True for event in page.events)
+        return self._response(members, version)
+
+    async def _find(self, login: str) -> list[str]:
+        user = await self._users.find(login)
+        return [user.user_id] if user else []
+
+    def _response(self, members: JsonRecord, version: str) -> AdminResponse:
+        return AdminResponse({**members, "version": version, "now": self._clock.now()})
+
+
+def _own_application(request: AdminRequest) -> int:
+    """Returns the application of the path. Raises Forbidden for all but its service clients, and root."""
+    application_id, caller = path_application_id(request), request.caller
+    if application_id != caller.application_id and not caller.is_root:
+        raise Forbidden("a service client of the application is required")
+    if application_id == CENTRAL_APPLICATION_ID:
+        raise Forbidden("the central application has no replicas")
+    return application_id
+
+
+def _read_ids(text: str) -> list[str]:
+    ids = text.split(",")
+    if len(ids) > MAX_NAMED_USERS or not all(map(is_user_id, ids)):
+        raise FieldError(("ids",), f"must be 1 to {MAX_NAMED_USERS} user ids, separated by commas")
+    return ids
+
+
+def _rows(users: ReplicaUsers) -> Any:
+    return orjson.Fragment(f"[{users.json}]")
+
+
+def _users_of(event: StreamEvent) -> set[str]:
+    content = event.content
+    users = {content["user_id"]} if "user_id" in content else set()
+    if event.type in (ChangeType.USER_MERGED, ChangeType.USER_UNMERGED):
+        users |= {content["from"], content["into"]}
+    return users
+
+
+def replica_routes(resource: ReplicaResource) -> tuple[AdminRoute, ...]:
+    right, path = AdminRight.VIEW_CHANGES, "/applications/<application_id>/replica"
+    more = {"version": str, "now": float}
+    definition = AnswerShape(ReplicaDefinitionJson, {**more, "attributes": NamedAttributesJson, "cursor": str})
+    users = AnswerShape(ReplicaUserJson, more, is_list=True)
+    changes = AnswerShape(ReplicaUserJson, {**more, "missing": list[str], "snapshot": bool}, is_list=True)
+    return (
+        AdminRoute("GET", path, right, resource.definition, answer=definition, operation="get_replica_definition"),
+        AdminRoute(
+            "GET",
+            f"{path}/users",
+            right,
+            resource.list_users,
+            ReplicaUsersQuery,
+            answer=users,
+            operation="list_replica_users",
+        ),
+        AdminRoute(
+            "GET",
+            f"{path}/changes",
+            right,
+            resource.changes,
+            ReplicaChangesQuery,
+            answer=changes,
+            waits=True,
+            operation="list_replica_changes",
+        ),
+    )

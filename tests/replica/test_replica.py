@@ -1,0 +1,73 @@
+"""A replica gives the answers of the service, whatever changes."""
+
+from random import Random
+
+import pytest
+
+from sso.perm.replica.copy import ReplicaCopy
+from sso.replica.copy_keeper import CopyKeeper
+from sso.replica.feed import ChangesPage, Feed
+from sso.replica.replica import Replica
+from tests.kit.long_tests import IS_LONG_RUN
+from tests.replica.conftest import Game
+
+
+@pytest.mark.parametrize("seed", range(1, 9) if IS_LONG_RUN else [1])
+def test_replica_answers_like_the_service_after_random_changes(game: Game, seed: int) -> None:
+    random = Random(seed)
+    with game.replica() as replica:
+        game.assert_equal(replica, "at first")
+        history = []
+        for _ in range(200 if IS_LONG_RUN else 25):
+            history.append(game.change(random))
+            game.assert_equal(replica, "\n".join(history))
+
+
+class NewEnemy:
+    """Gives a user a role and takes it away, and asks the replica with the revision of that change."""
+
+    def __init__(self, game: Game) -> None:
+        self._game = game
+        self._user_id = game.users[0]
+        game.call("roles", action="save", application_id=game.app, data=ROLE)
+
+    def rounds(self, replica: Replica, count: int) -> list[int]:
+        """Returns the rounds in which an answer was older than the revision that it had to have."""
+        return [number for number in range(count) if not self._is_fresh(replica, number)]
+
+    def _is_fresh(self, replica: Replica, number: int) -> bool:
+        roles = ["r1"] if number % 2 == 0 else []
+        revision = self._save(roles)
+        return replica.check(self._user_id, "kick", at_least=revision) is bool(roles)
+
+    def _save(self, roles: list[str]) -> str:
+        """Returns the revision of the change, as soon as it has one."""
+        game = self._game
+        path = f"/api/admin/applications/{game.app}/replica"
+        after = game.studio.client.get(path, headers=game.bearer).json()["cursor"]
+        data = {"user_id": self._user_id, "roles": roles}
+        game.call("meta/data", action="save", application_id=game.app, data=data)
+        while True:
+            query = {"after": after, "wait": 20}
+            page = game.studio.client.get(f"{path}/changes", params=query, headers=game.bearer).json()
+            after = page["next"]
+            if self._user_id in [row[0] for row in page["data"]]:
+                return str(after)
+
+
+ROLE = {"name": "r1", "meta": {"private_data": {"kick": {"value": True}}}}
+ROUNDS = 2000 if IS_LONG_RUN else 10
+
+
+def test_answers_are_not_older_than_the_revision_that_was_asked_for(
+    game: Game, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enemy = NewEnemy(game)
+    with game.replica() as replica:
+        assert enemy.rounds(replica, ROUNDS) == []
+
+        def announce_only(keeper: CopyKeeper, _copy: ReplicaCopy, page: ChangesPage, _feed: Feed) -> None:
+            keeper.cursor = page.cursor  # the planted fault: the revision is there before the changes
+
+        monkeypatch.setattr(CopyKeeper, "_apply", announce_only)
+        assert enemy.rounds(replica, 4) != []
