@@ -1,5 +1,6 @@
 """Measures permissions: reads and checks by one worker, with few and many roles, cold and warm, the engine alone, and
-writes: the dry run of a role that 10,000 users hold, and saves of one user's record.
+writes: the dry run of a role that 10,000 users hold, and saves of one user's record. "Who may do this?" is asked with a
+million users.
 
 A user has three of N roles with conditions. The warm cost should not grow with the number of roles.
 """
@@ -9,6 +10,7 @@ from time import process_time, sleep
 from typing import Any
 
 from scripts.benchmarks.perm_peers import casbin_enforcer, peer_checks, repeat
+from scripts.benchmarks.perm_who import reverse_questions
 from scripts.benchmarks.perm_work import (
     QUESTIONS,
     REQUESTS,
@@ -102,13 +104,13 @@ def _warm(target: PermissionTarget, database: postgres.Postgres, name: str, seco
 def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     rows: list[dict[str, Any]] = []
-    steps = Steps(2 * len(SIZES) + len(REQUESTS) + 4)
+    steps = Steps(2 * len(SIZES) + len(REQUESTS) + 5)
     for roles in SIZES:
         steps.next(f"engine, {roles} roles")
         rows.append(engine(roles, options.seconds))
     steps.next("checks by other engines")
     rows += peer_checks(options.seconds)
-    with postgres.running() as database, running_target(database.fresh()) as target:
+    with postgres.running() as database, running_target(dsn := database.fresh()) as target:
         for roles in SIZES:
             steps.next(f"meta/data, {roles} roles")
             rows.append(endpoint(target, database, roles, options.seconds))
@@ -120,6 +122,7 @@ def main() -> None:
         steps.next("400 entries")
         rows.append({"what": "list_short, 400 entries"} | _warm(target, database, "list_short", options.seconds))
         rows += writes(target.server, target.studio, steps)
+        rows += reverse_questions(target, database, dsn, steps)
     names = ("what", "roles", "cold ms", "us", "database us", "per second", "seconds", "pycasbin us", "ratio", "note")
     show([{name: row.get(name) for name in names} for row in rows], options.out)
 

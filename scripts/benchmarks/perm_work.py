@@ -118,6 +118,17 @@ def check(target: PermissionTarget, questions: int = QUESTIONS) -> bytes:
     return _post("check", {"application_id": target.application_id, "data": {"questions": asked}}, headers)
 
 
+def evaluation(target: PermissionTarget) -> bytes:
+    """The question of "check 1" in the form of AuthZEN, with the access key of the application."""
+    body = {
+        "subject": {"type": "user", "id": target.players[0]},
+        "action": {"name": "area0.rule0"},
+        "resource": {"type": "application", "id": str(target.application_id)},
+    }
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {target.access_key}"}
+    return request("POST", "/access/v1/evaluation", headers, orjson.dumps(body))
+
+
 REQUESTS: Mapping[str, Callable[[PermissionTarget], bytes]] = {
     "list_short": lambda target: _own(target, "meta/data", **_get(target, "list_short")),
     "list": lambda target: _own(target, "meta/data", **_get(target, "list")),
@@ -127,6 +138,7 @@ REQUESTS: Mapping[str, Callable[[PermissionTarget], bytes]] = {
     "user info": lambda target: _own(target, "user/info"),
     "check 100": check,
     "check 1": lambda target: check(target, 1),
+    "AuthZEN evaluation": evaluation,
     "key set": lambda _: get("/proxy/oauth/keys"),  # a constant response, to compare with
 }
 

@@ -61,7 +61,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             server.apply(
                 {
                     "clients": [{"client_id": "replica", "client_secret": secret, **fields}],
-                    "schemas": [{"application_id": application, "roles": roles}],
+                    "roles": {str(application): roles},
                 }
             )
             fill(settings["SSO_DATABASE_URL"], application, options.users, options.roles)

@@ -73,6 +73,12 @@ def test_permissions_of_two_users_are_compared(page: Page, server: Server, admin
     row.get_by_role("link", name="Why not").click()
     expect(page.locator("#explanation")).to_contain_text("Not allowed")
     look(page, "explorer-compared")
+    page.get_by_role("link", name="Who may do this?").click()
+    page.get_by_label("Rule", exact=True).fill("chat.kick")
+    page.get_by_label("Application").fill("explored game")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("tr", has_text="role moderator")).to_have_count(1)
+    look(page, "explorer-who")
 
 
 def test_branding_of_a_client_is_previewed_and_saved(

@@ -117,6 +117,21 @@ def test_perm_list_prints_rules_roles_or_tree(applied: Sso) -> None:
     assert applied("perm", "list", "5002", "--app", "0").code == 2
 
 
+def test_perm_who_and_can_answer_in_both_directions(applied: Sso) -> None:
+    who = applied("perm", "who", "chat.mute", "--app", "40", "--reasons").lines
+    assert [line.split("\t")[0] for line in who] == ["5001", "5002"]
+    assert "role" in who[0]
+    assert applied("perm", "who", "chat.nothing", "--app", "40").lines == []
+    assert applied("perm", "who", "x", "--app", "4711").failure.startswith("there is no application 4711")
+    can = applied("perm", "can", "ann@example.com", "--app", "40").lines
+    assert {line.split("\t")[1] for line in can} == {
+        line.partition("|")[0] for line in applied("perm", "list", "ann@example.com", "--app", "40").lines
+    }
+    record = orjson.loads(applied("perm", "can", "5001", "--rule", "chat.mute", "--json").lines[0])
+    assert (record["application_id"], record["rule"], record["expires"]) == (40, "chat.mute", None)
+    assert "future" in applied("perm", "who", "chat.mute", "--app", "40", "--at", "2100-01-01").failure
+
+
 def test_perm_explain_prints_sources_or_reasons(applied: Sso) -> None:
     held = applied("perm", "explain", "ann@example.com", "chat.mute", "--app", "40").lines
     assert held == [

@@ -222,3 +222,26 @@ def test_reason_by_a_group_leads_to_the_group(root_browser: ConsoleBrowser, stud
     assert studio.root.call("project", action="save", data=data).status == 200
     page = root_browser.open(EXPLORER, params={"user": user.login, "application_id": str(app)})
     assert f'<a href="/console/projects/{project_id}/groups/{group_id}">granted by the project' in page
+
+
+def test_users_who_may_do_something_are_listed_with_reasons(viewer: ConsoleBrowser, case: Case) -> None:
+    assert "/console/explorer/who" in viewer.open(EXPLORER)
+    who = f"{EXPLORER}/who"
+    assert "Which rule?" in viewer.open(who)
+    asked = {"rule": "chat.kick", "application_id": case.application_id}
+    text = viewer.open(who, params=asked)
+    assert f"/console/users/{case.ann.user_id}" in text
+    assert "role moderator" in text
+    assert case.bob.user_id not in text.partition("<table")[2]
+    assert "Nobody" in viewer.open(who, params=asked | {"at": case.before})
+    everybody = viewer.open(who, params=asked | {"rule": "chat.write"})
+    assert "the application's schema gives it to every user" in everybody
+    with_project = viewer.open(who, params=asked | {"project_id": case.project_id})
+    assert f"/console/users/{case.ann.user_id}" in with_project
+    assert "Nobody" in viewer.open(who, params=asked | {"project_id": "another"})
+    rows = list(csv.DictReader(io.StringIO(viewer.get(f"{who}.csv", params=asked).text)))
+    assert [row["user_id"] for row in rows] == [case.ann.user_id]
+    assert "role moderator" in rows[0]["reasons"]
+    for wrong, field in (({"at": "yesterday"}, "at"), ({"application_id": "none"}, "application_id")):
+        page = viewer.get(who, params=asked | wrong).text
+        assert f'id="{field}-wrong"' in page, page

@@ -1,11 +1,16 @@
 """The permission explorer: one page for a user at a moment, or two of them side by side; and its export."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from quart import Blueprint, Response, request
 
+from sso.console.explorer.application_field import (
+    DEFAULT_APPLICATION,
+    application_choices,
+    application_name,
+    find_application,
+)
 from sso.console.explorer.comparison import (
     ComparedRule,
     Difference,
@@ -15,18 +20,14 @@ from sso.console.explorer.comparison import (
 )
 from sso.console.explorer.permissions import CannotExplore, ReasonedRule, UserPermissions, read_permissions
 from sso.console.explorer.query import COMPARISONS, OTHER_MOMENT, ExplorerQuery
-from sso.console.form_error import FormError
+from sso.console.explorer.who_pages import add_who_pages
 from sso.console.sections import EXPLORER
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
-from sso.core.errors import ApiError
-from sso.perm.engine.reserved_names import is_application_key
 from sso.web.csv_response import csv_response
 from sso.web.redirects import see_other
 
 MAX_SHOWN = 500  # rules of a page; the export has all of them
-MAX_CHOICES = 50  # applications that the form suggests
-DEFAULT_APPLICATION = "1"
 LEFT_COLUMNS = ("rule", "user", "moment", "extra", "reasons")
 COMPARED_COLUMNS = ("rule", "difference", "left", "left_reasons", "right", "right_reasons")
 
@@ -62,6 +63,7 @@ class Explored:
 
 def explorer_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(EXPLORER)
+    add_who_pages(console, routes)
 
     @routes.get("")
     async def show() -> Response:
@@ -79,8 +81,8 @@ def explorer_pages(console: ConsoleView) -> Blueprint:
             title="Permission explorer",
             query=query,
             comparisons=COMPARISONS,
-            applications=await _choices(visit),
-            application_name=await _application_name(visit, explored.application_id) if explored else "",
+            applications=await application_choices(visit),
+            application_name=await application_name(visit, explored.application_id) if explored else "",
             project_choices=_project_choices(explored, query),
             **(_shown(explored, query) if explored else {"left": None}),
             **(error.values if error else {}),
@@ -105,43 +107,13 @@ def explorer_pages(console: ConsoleView) -> Blueprint:
 
 async def explore(visit: ConsoleVisit, query: ExplorerQuery) -> Explored:
     """Raises CannotExplore."""
-    application_id = await _find_application(visit, query.application_id)
+    application_id = await find_application(visit, query.application_id)
     left = await read_permissions(visit, query.user, application_id, query.at, query.rule)
     if not query.compare:
         return Explored(left, application_id)
     user, at = query.other
     right = await read_permissions(visit, user, application_id, at, query.rule, "other_")
     return Explored(left, application_id, right, query.compare == OTHER_MOMENT)
-
-
-async def _find_application(visit: ConsoleVisit, text: str) -> str:
-    """Returns the id of an application by its id or name."""
-    if not text or is_application_key(text):
-        return text or DEFAULT_APPLICATION
-    if visit.may("GET", "/applications"):
-        try:
-            found = await visit.data("GET", "/applications", query={"search": text})
-        except ApiError as error:
-            raise CannotExplore(FormError(error.message, field="application_id")) from None
-        for one in found:
-            if one["name"].casefold() == text.casefold():
-                return str(one["application_id"])
-    raise CannotExplore(FormError("No application has this id or name.", 404, "application_id"))
-
-
-async def _choices(visit: ConsoleVisit) -> list[dict[str, Any]]:
-    if not visit.may("GET", "/applications"):
-        return []
-    found: list[dict[str, Any]] = await visit.data("GET", "/applications", query={"limit": str(MAX_CHOICES)})
-    return found
-
-
-async def _application_name(visit: ConsoleVisit, application_id: str) -> str:
-    if visit.may("GET", "/applications"):
-        with suppress(ApiError):  # it is unknown, or hidden from the administrator
-            found = await visit.data("GET", "/applications/<application_id>", application_id=application_id)
-            return str(found["name"])
-    return f"application {application_id}"
 
 
 def _project_choices(explored: Explored | None, query: ExplorerQuery) -> list[tuple[str, str]]:

@@ -54,8 +54,8 @@ class UserPermissions:
         return {rule.project for rule in self.rules.values()} - {""}
 
     @property
-    def explained_extra(self) -> str:
-        return _extra(self.explained)
+    def explainedrule_extra(self) -> str:
+        return rule_extra(self.explained)
 
 
 def is_project_rule(name: str) -> bool:
@@ -78,7 +78,7 @@ async def read_permissions(
     except ApiError as error:
         raise CannotExplore(_of_side(FormError.of(error), prefix)) from None
     pages = ReasonPages.of(visit, application_id, user_id)
-    rules = {name: ReasonedRule(name, _extra(one), pages.lines(one)) for name, one in sorted(explained.items())}
+    rules = {name: ReasonedRule(name, rule_extra(one), pages.lines(one)) for name, one in sorted(explained.items())}
     explanation = pages.lines(asked) if asked else ()
     return UserPermissions(user_id, login, moment_text(moment), rules, tuple(roles), asked, explanation)
 
@@ -116,5 +116,5 @@ def _of_side(error: FormError, prefix: str) -> FormError:
     return error
 
 
-def _extra(explained: dict[str, Any]) -> str:
+def rule_extra(explained: dict[str, Any]) -> str:
     return (params_text(explained) + end_text(explained)).lstrip(" ,") if explained else ""

@@ -11,8 +11,8 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.stores.affected_users import limit_index_reads
 
-MAX_FEW = 10_000  # users with an attribute; if there are more, the users are searched in the order of their ids
-WINDOW = 5_000  # users or records that are searched at a time
+MAX_FEW = 2_000  # users with an attribute; if there are more, the users are searched in the order of their ids
+WINDOW = 20_000  # users or records that are searched at a time, at most: the search ends when it has found enough
 USER_KINDS = ("users", "user_records", "role_assignments", "group_users", "project_members")
 
 _SNAPSHOT = Statement("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -40,22 +40,27 @@ _FEW_WITH_ATTRIBUTES = Statement(
     SELECT (SELECT count(*) FROM named) AS total,
         ARRAY(SELECT user_id FROM named WHERE user_id > :after ORDER BY user_id LIMIT :limit) AS ids"""
 )
-_WINDOW_RESULT = """SELECT count(*) AS searched, max(user_id) AS last,
-        (array_agg(user_id ORDER BY user_id) FILTER (WHERE matches))[1 : CAST(:limit AS int)] AS ids FROM part"""
 _MANY_WITH_ATTRIBUTES = Statement(
-    f"""WITH part AS MATERIALIZED (
-        SELECT u.user_id, u.tags && CAST(:tags AS text[]) OR u.purchases && CAST(:purchases AS text[])
-            OR {_DOMAIN} = ANY(CAST(:domains AS text[])) AS matches
-        FROM users u WHERE u.user_id > :after ORDER BY u.user_id LIMIT :window)
-    {_WINDOW_RESULT}"""
+    f"""SELECT u.user_id FROM (
+        SELECT user_id, tags, purchases, login_key FROM users
+        WHERE user_id > :after ORDER BY user_id LIMIT :window) AS u
+    WHERE u.tags && CAST(:tags AS text[]) OR u.purchases && CAST(:purchases AS text[])
+        OR CASE WHEN cardinality(CAST(:domains AS text[])) > 0 THEN {_DOMAIN} = ANY(CAST(:domains AS text[])) END
+    ORDER BY u.user_id LIMIT :limit"""
+)
+_LAST_USER = Statement(
+    "SELECT user_id FROM users WHERE user_id > :after ORDER BY user_id OFFSET CAST(:window AS int) - 1 LIMIT 1"
 )
 _OWN_ENTRIES = Statement(
-    f"""WITH part AS MATERIALIZED (
-        SELECT r.user_id, r.private_data #> CAST(:path AS text[]) IS NOT NULL
-            OR r.public_data #> CAST(:path AS text[]) IS NOT NULL AS matches
-        FROM user_records r WHERE r.application_id = :application_id AND r.user_id > :after
-        ORDER BY r.user_id LIMIT :window)
-    {_WINDOW_RESULT}"""
+    """SELECT r.user_id FROM (
+        SELECT user_id, private_data, public_data FROM user_records
+        WHERE application_id = :application_id AND user_id > :after ORDER BY user_id LIMIT :window) AS r
+    WHERE r.private_data #> CAST(:path AS text[]) IS NOT NULL OR r.public_data #> CAST(:path AS text[]) IS NOT NULL
+    ORDER BY r.user_id LIMIT :limit"""
+)
+_LAST_RECORD = Statement(
+    """SELECT user_id FROM user_records WHERE application_id = :application_id AND user_id > :after
+    ORDER BY user_id OFFSET CAST(:window AS int) - 1 LIMIT 1"""
 )
 # Whose permission data was changed after a moment, and may have been any other at the moment.
 _CHANGED_SINCE = Statement(
@@ -117,17 +122,19 @@ async def attributes_page(tx: Transaction, attributes: Attributes, after: str, l
     if few["total"] <= MAX_FEW:
         ids = few["ids"]
         return CandidatePage(ids, ids[-1] if len(ids) == limit else None)
-    return _window(await tx.row(_MANY_WITH_ATTRIBUTES, window=WINDOW, **values), limit)
+    page = _page(await tx.rows(_MANY_WITH_ATTRIBUTES, window=WINDOW, **values), limit)
+    if page.covered is not None:
+        return page
+    return page._replace(covered=await tx.value(_LAST_USER, after=after, window=WINDOW))
 
 
 async def own_entries_page(
     tx: Transaction, application_id: int, path: Sequence[str], after: str, limit: int
 ) -> CandidatePage:
     """Returns users whose own data at the application has an entry at the path."""
-    row = await tx.row(
-        _OWN_ENTRIES, application_id=application_id, path=list(path), after=after, limit=limit, window=WINDOW
-    )
-    return _window(row, limit)
+    window = {"application_id": application_id, "after": after, "window": WINDOW}
+    page = _page(await tx.rows(_OWN_ENTRIES, path=list(path), limit=limit, **window), limit)
+    return page if page.covered is not None else page._replace(covered=await tx.value(_LAST_RECORD, **window))
 
 
 async def group_members(tx: Transaction, group_ids: Iterable[str]) -> set[str]:
@@ -152,11 +159,3 @@ def merge_pages(pages: Iterable[CandidatePage]) -> CandidatePage:
 def _page(rows: Sequence[Row], limit: int) -> CandidatePage:
     ids = [row["user_id"] for row in rows]
     return CandidatePage(ids, ids[-1] if len(ids) == limit else None)
-
-
-def _window(row: Row | None, limit: int) -> CandidatePage:
-    assert row is not None
-    ids = row["ids"] or []
-    if len(ids) == limit:
-        return CandidatePage(ids, ids[-1])
-    return CandidatePage(ids, row["last"] if row["searched"] == WINDOW else None)
