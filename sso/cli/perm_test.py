@@ -6,15 +6,10 @@ from typing import Any
 import click
 
 from sso.cli.context import CommandFailure
-from sso.cli.document_file import DocumentFile, read_document
 from sso.cli.echo import echo, echo_json
 from sso.cli.output import print_lines
 from sso.cli.records import with_records
 from sso.cli.types import APPLICATION_ID, unix_time
-from sso.core.field_errors import FieldError
-from sso.db.clock import DatabaseClock
-from sso.state.offline import check_document
-from sso.state.position import find_position, located
 
 
 @click.command("test")
@@ -44,7 +39,7 @@ def command(ctx: click.Context, file: Path | None, app_id: int | None, at: int |
       sso perm test state.json
     """
     if file is not None:
-        report = _check_file(read_document(file), app_id, int(DatabaseClock().now()) if at is None else at)
+        report = _check_file(file, app_id, at)
     elif at is not None:
         raise click.UsageError("--at needs FILE")
     else:
@@ -61,9 +56,16 @@ def command(ctx: click.Context, file: Path | None, app_id: int | None, at: int |
         ctx.exit(1)
 
 
-def _check_file(source: DocumentFile, app_id: int | None, now: int) -> dict[str, Any]:
+def _check_file(file: Path, app_id: int | None, at: int | None) -> dict[str, Any]:
+    from sso.cli.document_file import read_document
+    from sso.core.field_errors import FieldError
+    from sso.db.clock import DatabaseClock
+    from sso.state.offline import check_document
+    from sso.state.position import find_position, located
+
+    source = read_document(file)
     try:
-        report = check_document(source.document, now, app_id)
+        report = check_document(source.document, int(DatabaseClock().now()) if at is None else at, app_id)
     except FieldError as error:
         raise CommandFailure(located(source.name, source.text, error)) from None
     failed = []

@@ -72,15 +72,19 @@ def command(
     Each response says how many seconds ago its data was current (Permission-Staleness), and up to which change
     (Permission-Revision). A request with At-Least-Revision waits until that change is known.
 
-    First add a service client of the application:
+    Programs ask it without credentials:
+
+    \b
+      curl -s http://127.0.0.1:8181/api/permissions/check -H 'Content-Type: application/json' \\
+          -d '{"data": {"questions": [{"user_id": "1001", "rule": "chat.kick"}]}}'
+
+    It needs a service client of the application.
 
     \b
     Example:
       sso client add tanks-server --profile oidc --grant-types client_credentials --application-id 40
       sso replica --server https://sso.example.com --application 40 --client-id tanks-server \\
           --client-secret-file secret.txt
-      curl -s http://127.0.0.1:8181/api/permissions/check -H 'Content-Type: application/json' \\
-          -d '{"data": {"questions": [{"user_id": "1001", "rule": "chat.kick"}]}}'
     """
     import trio
 

@@ -4,7 +4,6 @@ import click
 
 from sso.cli.command_groups import Subcommands
 from sso.cli.echo import echo_json
-from sso.state.json_schema import document_schema
 
 
 @click.group(cls=Subcommands)
@@ -27,4 +26,6 @@ def schema() -> None:
     Example:
       sso state schema > state.schema.json
     """
+    from sso.state.json_schema import document_schema
+
     echo_json(document_schema(), indent=True)

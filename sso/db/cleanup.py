@@ -72,8 +72,7 @@ def _delete_old(table: str, deleted: str = "1", then: str = "") -> Statement:
             WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE at < now() - make_interval(days => :days)))
             FOR UPDATE SKIP LOCKED),
         deleted AS (DELETE FROM {table} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING {deleted}){then}
-        SELECT count(*) FROM deleted""",
-        name=f"cleanup.{table}",
+        SELECT count(*) FROM deleted"""
     )
 
 

@@ -150,7 +150,7 @@ def test_answer_of_a_sign_in_is_posted_by_a_script(
     with chromium.new_context() as context:  # with JavaScript
         scripted = context.new_page()
         sign_in_with_form_post(scripted, server, form_shop, user)
-        expect(scripted.get_by_role("heading", name="Received code state")).to_be_visible()
+        expect(scripted.get_by_role("heading", name="Received code iss state")).to_be_visible()
 
 
 @desktop_only
@@ -159,4 +159,4 @@ def test_answer_of_a_sign_in_is_posted_by_a_button_without_javascript(
 ) -> None:
     sign_in_with_form_post(page, server, form_shop, user)
     page.get_by_role("button", name="Continue").click()
-    expect(page.get_by_role("heading", name="Received code state")).to_be_visible()
+    expect(page.get_by_role("heading", name="Received code iss state")).to_be_visible()

@@ -28,7 +28,7 @@ class Result(NamedTuple):
 
 def run(*arguments: str, **settings: str) -> Result:
     """Runs the program in this process, which saves the second that a new process needs for imports."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("SSO_")]:
             patch.delenv(name)
@@ -44,7 +44,7 @@ def run(*arguments: str, **settings: str) -> Result:
                 sso.cli.main()
         finally:
             gc.enable()
-    return Result(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+    return Result(int(ended.value.code or 0), *(file.detach().getvalue().decode() for file in (out, err)))
 
 
 def arguments_of(command: tuple[str, ...]) -> list[str]:
