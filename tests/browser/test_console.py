@@ -155,7 +155,7 @@ def test_effect_of_a_role_is_shown_while_typing(page: Page, server: Server, admi
         }
     )
     open_console(page, server, administrator)
-    page.get_by_role("link", name="Applications").first.click()
+    page.goto(f"{server.base_url}/console/applications?search=Typed")
     page.get_by_role("link", name="Typed game").click()
     look_again(page, "application")
     page.get_by_role("link", name="moderator").click()
