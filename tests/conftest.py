@@ -25,10 +25,7 @@ from tests.kit.tls_context import share_default_context
 TESTS = Path(__file__).parent
 # Tests here use new users and records, and find those of other files beside them. To start a server for each file would
 # take a third of their processor time.
-SHARED_SERVERS = {
-    "server_of_pages": {"accounts", "browser", "console", "e2e", "web"},
-    "server_of_apis": {"admin", "oauth", "perm/endpoints"},
-}
+FOLDERS_WITH_SHARED_SERVER = {"accounts", "browser", "console", "e2e", "web"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -165,21 +162,14 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 def server(request: pytest.FixtureRequest) -> Server:
     """A server for the tests of a file, which others use, too, unless the file is marked with own_server."""
     folders = {str(folder) for folder in request.path.relative_to(TESTS).parents}
-    shared = [name for name, theirs in SHARED_SERVERS.items() if folders & theirs]
-    is_own = not shared or request.node.get_closest_marker("own_server")
-    server = request.getfixturevalue("own_server" if is_own else shared[0])
+    is_shared = folders & FOLDERS_WITH_SHARED_SERVER and not request.node.get_closest_marker("own_server")
+    server = request.getfixturevalue("shared_server" if is_shared else "own_server")
     assert isinstance(server, Server)
     return server
 
 
 @pytest.fixture(scope="session")
-def server_of_pages(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with _new_server(postgres_server, tmp_path_factory) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def server_of_apis(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def shared_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with _new_server(postgres_server, tmp_path_factory) as server:
         yield server
 
