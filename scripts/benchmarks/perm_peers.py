@@ -1,7 +1,7 @@
 """Other permission engines, in the process of the benchmark: pycasbin, and Cedar (cedarpy), if it can be installed.
 
-They answer from memory, without a server, credentials or a database. Servers such as OpenFGA, SpiceDB, Keto and Cerbos
-are not available as packages of PyPI, npm or Debian; only their clients are.
+They answer from memory, without a server, credentials or a database. Cerbos and the embedded engine of SpiceDB, which
+npm has, are not among them.
 """
 
 import shutil
