@@ -14,6 +14,8 @@ from sso.core.fair_thread import FairThread
 from sso.core.language import install_translations
 from sso.health import Health
 from sso.keys.routes import static_key_responses
+from sso.oauth.registration_routes import public_paths
+from sso.oauth.resource_metadata import metadata_challenges
 from sso.oauth.routes import CROSS_ORIGIN_PATHS
 from sso.routes import all_routes
 from sso.services import Services
@@ -84,9 +86,17 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     access_log = AccessLog(metrics, _request_tracing(services))
     app.rules = RequestRules(AllowedHosts.from_settings(settings))
     security = SecurityHeaders(https=settings.https)
-    cross_origin = CrossOriginAccess(services.oauth.browser_origins.is_allowed, CROSS_ORIGIN_PATHS)
+    cross_origin = CrossOriginAccess(
+        services.oauth.browser_origins.is_allowed, CROSS_ORIGIN_PATHS, public_paths(settings.client_registration)
+    )
     Middleware(
-        app.rules, services.forwarding, security, access_log, cross_origin, show_reasons=settings.is_loopback
+        app.rules,
+        services.forwarding,
+        security,
+        access_log,
+        cross_origin,
+        metadata_challenges(settings.base_url),
+        show_reasons=settings.is_loopback,
     ).register(app)
     app.static_responses = static_key_responses(services.keys, dict(data_headers(https=settings.https)), access_log)
     return app

@@ -59,6 +59,8 @@ from sso.keys.routes import key_routes
 from sso.mail.smtp import MAIL_FOLDER
 from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
+from sso.oauth.registration_routes import registration_routes
+from sso.oauth.resource_metadata import resource_metadata_routes
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.openapi.routes import OpenApiDocument, openapi_routes
 from sso.perm.authzen.routes import authzen_routes
@@ -118,6 +120,7 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
         services.brand,
         can_invite=can_invite,
         deletion_days=services.settings.deletion_days,
+        client_registration=services.settings.client_registration,
     )
 
 
@@ -215,7 +218,9 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.device_login.grant,
     )
     yield device_routes(s.device_login.authorization, s.oauth.assertions)
-    yield discovery_routes(s.keys, s.settings.base_url)
+    yield discovery_routes(s.keys, s.settings.base_url, s.settings.client_registration)
+    yield registration_routes(s.oauth.registration)
+    yield resource_metadata_routes(s.settings.base_url)
     yield game_routes(s.game_login)
     yield player_routes(s.players)
     yield data_answer_routes(s.game_data.queue)

@@ -221,7 +221,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     password_changes = PasswordChanges(database, outbox, brand)
     new_login = NewLogin(users, links, outbox, writer)
     oauth = build_oauth(
-        settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
+        settings, database, ring, keys, jwts, token_store, verifications, service_tokens, brand, outbox.wake_senders
     )
     merges = UserMerges(database, writer)
     upstream = build_upstream(settings, database, ring, outbox, brand, terms, writer)

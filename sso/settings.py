@@ -285,11 +285,34 @@ class Settings:
         "An IPv6 /48 may try ten times as many. 0 means no limit.",
     )
 
+    client_registration: Literal["off", "approved", "token"] = setting(
+        "off",
+        values.choice("off", "approved", "token"),
+        "How clients may register themselves: not at all (`off`), without credentials, so that an administrator has to "
+        "approve them (`approved`), or with a token of an administrator only (`token`). With `approved`, the address "
+        "of a metadata document is accepted as a `client_id`, too.",
+        see="self_registration",
+    )
+    client_registration_days: int = setting(
+        30,
+        integer(1, 3650),
+        "Days after which a client that registered itself is deleted if no user is signed in to it. One that waits for "
+        "approval is deleted after 7 days at most.",
+        see="self_registration",
+    )
+    rate_client_registration: int = setting(
+        10,
+        count,
+        "Clients that may be registered per minute from one IPv4 address or IPv6 /64; further ones get 429. An IPv6 "
+        "/48 may register ten times as many. 0 means no limit.",
+    )
+
     backchannel_networks: tuple[Network, ...] = setting(
         (),
         values.networks,
-        "Networks with private addresses to which logout notifications (`backchannel_logout_uri`) may be sent. Public "
-        "addresses are always allowed, loopback addresses while SSO_BASE_URL is a loopback address.",
+        "Networks with private addresses to which logout notifications (`backchannel_logout_uri`) may be sent, and "
+        "from which documents of clients may be fetched. Public addresses are always allowed, loopback addresses while "
+        "SSO_BASE_URL is a loopback address.",
         example="10.0.0.0/8",
         see="oauth",
     )
@@ -297,7 +320,8 @@ class Settings:
         None,
         values.certificate_file,
         "PEM file with the certificates of a private CA. If it is set, the certificates of sites that receive logout "
-        "notifications are verified with this CA only, otherwise with the CAs of the system.",
+        "notifications, or publish documents of clients, are verified with this CA only, otherwise with the CAs of the "
+        "system.",
         example="/etc/ssl/certs/ca-certificates.crt",
     )
 

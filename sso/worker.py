@@ -202,7 +202,12 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)
     await background.start(keep_running, "load delay", services.game_login.backpressure.run)
     settings = services.settings
-    kept_days = settings.audit_days, settings.history_days, settings.changes_days
+    kept_days = (
+        settings.audit_days,
+        settings.history_days,
+        settings.changes_days,
+        settings.client_registration_days,
+    )
     await background.start(keep_running, "cleanup", cleanup.run, services.database, *kept_days)
     await background.start(keep_running, "erasure", services.erasure.run)
     await background.start(keep_running, "ends of bans", services.ban_expiry.run)

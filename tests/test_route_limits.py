@@ -24,7 +24,18 @@ from tests.kit.server import QUICK, Server, running
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 
 LIMIT = 2
-NAMES = ("LOGIN", "ACCOUNT", "AUTHORIZE", "USER_CODE", "ADMIN", "GETGSID", "UPSTREAM", "REGISTER", "GUEST")
+NAMES = (
+    "LOGIN",
+    "ACCOUNT",
+    "AUTHORIZE",
+    "USER_CODE",
+    "ADMIN",
+    "GETGSID",
+    "UPSTREAM",
+    "REGISTER",
+    "GUEST",
+    "CLIENT_REGISTRATION",
+)
 _numbers = itertools.count(1)
 
 
@@ -35,6 +46,7 @@ def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory)
         "SSO_WORKERS": "1",
         "SSO_REGISTRATION": "open",
         "SSO_GUESTS": "on",
+        "SSO_CLIENT_REGISTRATION": "token",
     }
     settings |= {f"SSO_RATE_{name}": str(LIMIT) for name in NAMES} | {"SSO_REGISTRATION_CHALLENGE": "off"}
     with running(tmp_path_factory.mktemp("limits"), **QUICK | settings) as server:
@@ -138,6 +150,9 @@ SENDERS: dict[tuple[str, str], Callable[[Requests], Callable[[], httpx.Response]
     ),
     ("/proxy/api/guest", "GUEST"): lambda requests: lambda: Device().call(requests.http),
     ("/proxy/oauth", "AUTHORIZE"): Requests.authorize,
+    ("/proxy/oauth/register", "CLIENT_REGISTRATION"): lambda requests: (
+        lambda: requests.http.post("/proxy/oauth/register", json={"redirect_uris": ["https://a.example.com/"]})
+    ),
     ("/register", "REGISTER"): lambda requests: lambda: request_mail(requests.browser(), new_address()),
     ("/reset", "LOGIN"): Requests.reset_code,
 }

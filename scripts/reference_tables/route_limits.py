@@ -15,6 +15,7 @@ from sso.core.encryption import Keyring, MasterKey
 from sso.db.database import Database
 from sso.health import Health
 from sso.oauth.pages import AUTHORIZE_PATH, RESUME_PATH
+from sso.oauth.registration_routes import MAX_REGISTRATION, REGISTER, REGISTERED
 from sso.oauth.routes import INTROSPECT, MAX_BODY, MAX_PUSHED_BODY, PAR, REVOKE, TOKEN, USERINFO
 from sso.perm.routes import endpoint_table
 from sso.personal_data.games.model import MAX_ANSWER
@@ -70,6 +71,11 @@ FAMILIES = {
     ),
     "/proxy/api/guest": Family("signature of the device", "``SSO_RATE_GUEST``, per hour", CHEAP),
     "/proxy/oauth": Family("client secret or browser session", "``SSO_RATE_AUTHORIZE``", f"{PARSER}"),
+    "/proxy/oauth/register": Family(
+        "none, initial access token, or registration access token",
+        "``SSO_RATE_CLIENT_REGISTRATION``",
+        "100 clients that wait for approval",
+    ),
     "/register": Family("none", "``SSO_RATE_REGISTER``", "password hashing"),
     "/reset": Family("link of a mail", "``SSO_RATE_LOGIN``", "password hashing"),
     "/ws": Family("``gsid`` and its secret", "20 messages in 5 seconds", CHEAP),
@@ -112,6 +118,7 @@ def body_limits(services: Services) -> dict[tuple[str, str], BodyLimit]:
     own = {("POST", path): MAX_BODY for path in (TOKEN, REVOKE, INTROSPECT, USERINFO)}
     own |= {("POST", PAR): MAX_PUSHED_BODY, ("POST", AUTHORIZE_PATH): MAX_FORM, ("POST", RESUME_PATH): MAX_FORM}
     own |= {("POST", "/proxy/api/data/<link>"): MAX_ANSWER}
+    own |= {("POST", REGISTER): MAX_REGISTRATION, ("PUT", REGISTERED): MAX_REGISTRATION}
     own |= {("POST", path): MAX_STATE_FORM for path in ("/console/state/compare", "/console/state/apply")}
     return admin | permissions | {key: BodyLimit(max_bytes) for key, max_bytes in own.items()}
 

@@ -15,6 +15,7 @@ from sso.admin.rights import AdminRight
 from sso.core.errors import ApiError, Forbidden
 from sso.core.field_errors import FieldError
 from sso.core.ids import secret_token
+from sso.core.path_ids import from_path_id
 from sso.db.database import Database
 from sso.db.sorted_pages import Page
 from sso.db.transaction import Row, Transaction
@@ -45,6 +46,8 @@ class NewClient(ClientRecord):
 class ClientQuery(SortedQuery):
     sort: Literal["name", "created"] | None = None  # without it: the id
     disabled: QueryFlag | None = None
+    approved: QueryFlag | None = None  # 0: those that wait for approval
+    registered: QueryFlag | None = None  # 1: those that registered themselves
 
 
 class ClientResource(RecordResource[Row]):
@@ -59,7 +62,7 @@ class ClientResource(RecordResource[Row]):
         {"client_id": "shop", "profile": "oidc", "redirect_uris": ["https://shop.example.com/callback"]},
         ClientChanges,
         {"disabled": True},
-        dict.fromkeys(("secrets", "created"), ""),
+        dict.fromkeys(("secrets", "created", "registered_by"), ""),
         list_query=ClientQuery,
         details={
             "create": "Creates a client. The response has the generated secret, which is not shown again.",
@@ -81,7 +84,12 @@ class ClientResource(RecordResource[Row]):
 
     async def page(self, request: AdminRequest) -> Page[Row]:
         query: ClientQuery = request.query
-        return await find_client_page(self.database, query.page, disabled=query.disabled)
+        filters = {"disabled": query.disabled, "approved": query.approved, "registered": query.registered}
+        return await find_client_page(self.database, query.page, **filters)
+
+    def path_key(self, request: AdminRequest) -> str:
+        """The id of a client may be the address of its metadata document."""
+        return from_path_id(super().path_key(request))
 
     async def read(self, key: str) -> Row | None:
         return await read_client_row(self.database, key)

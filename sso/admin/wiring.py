@@ -29,6 +29,7 @@ from sso.admin.members import MemberResource
 from sso.admin.projects import ProjectResource
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.record_name_store import RecordNameStore
+from sso.admin.registration_tokens import RegistrationTokenResource
 from sso.admin.replicas import ReplicaResource, replica_routes
 from sso.admin.request import AdminRoute
 from sso.admin.reverse_questions import ReverseQuestionResource, reverse_question_routes
@@ -167,6 +168,7 @@ def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
     state = StateResource(s.database, s.hasher, operations, s.permissions.writer, s.bus)
     return (
         *ClientResource(s.database, operations.clients).routes(),
+        *RegistrationTokenResource.kind.routes(RegistrationTokenResource(s.database)),
         *providers.routes(),
         *signing_key_routes(keys),
         *game_session_routes(sessions, ViolationResource(s.database)),

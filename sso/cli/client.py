@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from sso.cli.client_attributes import OPTIONS, PROFILES, attribute_options, attributes
+from sso.cli.client_registration import approve, refuse, registration_token, registration_tokens
 from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
@@ -191,6 +192,10 @@ def enable(ctx: click.Context, client_id: str) -> None:
     """
     _set_disabled(ctx, client_id, disabled=False)
     echo(f"{client_id} is enabled")
+
+
+for registration_command in (approve, refuse, registration_token, registration_tokens):
+    command.add_command(registration_command)
 
 
 def _set_disabled(ctx: click.Context, client_id: str, *, disabled: bool) -> None:

@@ -1,5 +1,6 @@
 """The resources of the management API (/api/admin/). The fields of records are those of ``sso apply``."""
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -132,6 +133,13 @@ class UserRecords(Resource):
 
 
 class ClientRecords(Resource):
+    def _at(self, *parts: str | int) -> str:
+        """The id of a client may be the address of its metadata document, which a path has in base64url."""
+        client_id, *others = map(str, parts)
+        if "/" in client_id:
+            client_id = "~" + base64.urlsafe_b64encode(client_id.encode()).decode().rstrip("=")
+        return super()._at(client_id, *others)
+
     def rotate_secret(
         self, client_id: str, *, overlap: int | None = None, expires_in: int | None = None, finish: bool = False
     ) -> ApiCall[Record]:
@@ -234,6 +242,7 @@ def system() -> ApiCall[Record]:
 
 users = UserRecords("/users")
 invitations = Resource("/invitations")
+registration_tokens = Resource("/registration-tokens")
 violations = Resource("/violations")
 clients = ClientRecords("/clients")
 identity_providers = ProviderRecords("/identity-providers")

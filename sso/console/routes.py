@@ -16,6 +16,7 @@ from sso.console.audit.pages import audit_pages
 from sso.console.branding.client_pages import client_branding_pages
 from sso.console.branding.pages import branding_pages
 from sso.console.clients.pages import client_pages
+from sso.console.clients.registration_pages import registration_pages
 from sso.console.data_request_pages import data_request_pages
 from sso.console.explorer.pages import explorer_pages
 from sso.console.game_session_pages import game_session_pages
@@ -38,11 +39,18 @@ from sso.console.users.suggestion_pages import suggestion_pages
 from sso.console.view import ConsoleView
 from sso.console.webhook_pages import webhook_pages
 from sso.core.brand import CurrentBrand
+from sso.oauth.clients.registration import RegistrationMode
 from sso.web.request import client_address
 
 
 def console_routes(
-    console: ConsoleView, findings: InstallationFindings, brand: CurrentBrand, *, can_invite: bool, deletion_days: int
+    console: ConsoleView,
+    findings: InstallationFindings,
+    brand: CurrentBrand,
+    *,
+    can_invite: bool,
+    deletion_days: int,
+    client_registration: RegistrationMode,
 ) -> Iterator[Blueprint]:
     users = user_list_pages(console, can_invite=can_invite)
     user_detail_pages(console, users, deletion_days)
@@ -61,6 +69,7 @@ def console_routes(
     yield projects
     yield explorer_pages(console)
     clients = client_pages(console)
+    registration_pages(console, clients, client_registration)
     client_branding_pages(console, clients, brand)
     yield clients
     yield branding_pages(console, brand)

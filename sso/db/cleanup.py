@@ -33,6 +33,7 @@ TABLES = (
     "oauth_access_tokens",
     "oauth_grants",
     "oauth_used_jtis",
+    "oauth_registration_tokens",
     "oauth_service_tokens",
     "oauth_site_sessions",
     "logout_notifications",
@@ -126,6 +127,25 @@ _DELETE_OLD_CHANGES = Statement(
     )
     SELECT count(*) FROM deleted"""
 )
+# Clients that registered themselves. One with grants is in use; it is enough to notice that once a day.
+_NOTICE_USED_CLIENTS = Statement(
+    """WITH used AS (
+        UPDATE oauth_clients c SET registration_used = now()
+        WHERE registration_used < now() - interval '1 day'
+            AND EXISTS (SELECT FROM oauth_grants g WHERE g.client_id = c.client_id))
+    SELECT 0"""  # rows that were deleted
+)
+MAX_WAITING_DAYS = 7
+_DELETE_UNUSED_CLIENTS = Statement(
+    f"""WITH unused AS (
+        SELECT client_id FROM oauth_clients c
+        WHERE registration_used < now() - make_interval(
+                days => CASE WHEN approved THEN :days ELSE least(:days, {MAX_WAITING_DAYS}) END)
+            AND NOT EXISTS (SELECT FROM oauth_grants g WHERE g.client_id = c.client_id)
+        LIMIT {MAX_ROWS} FOR UPDATE SKIP LOCKED),
+    deleted AS (DELETE FROM oauth_clients WHERE client_id IN (SELECT client_id FROM unused) RETURNING 1)
+    SELECT count(*) FROM deleted"""
+)
 log = structlog.get_logger()
 
 
@@ -134,6 +154,7 @@ async def run(
     audit_days: int,
     history_days: int,
     changes_days: int,
+    client_days: int,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -141,14 +162,16 @@ async def run(
     while True:
         await trio.sleep(INTERVAL_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter between workers
         try:
-            await delete_expired(database, audit_days, history_days, changes_days)
+            await delete_expired(database, audit_days, history_days, changes_days, client_days)
         except DatabaseError as error:
             log.warning("cleanup.failed", reason=str(error))
 
 
-async def delete_expired(database: Database, audit_days: int = 0, history_days: int = 0, changes_days: int = 0) -> int:
-    """Deletes expired rows, old audit entries and past permissions, and old events of accounts and changes; 0 keeps
-    them.
+async def delete_expired(
+    database: Database, audit_days: int = 0, history_days: int = 0, changes_days: int = 0, client_days: int = 0
+) -> int:
+    """Deletes expired rows, old audit entries and past permissions, old events of accounts and changes, and unused
+    clients that registered themselves; 0 keeps them.
 
     Returns the number of rows. An error in one table does not stop the others.
     """
@@ -166,6 +189,9 @@ async def delete_expired(database: Database, audit_days: int = 0, history_days: 
     if audit_days:
         statements.append(("permission_history", _BEGIN_HISTORY_LATER, {"days": audit_days}))
         statements.append(("permission_versions", _DELETE_HISTORY, {}))
+    if client_days:
+        statements.append(("oauth_clients", _NOTICE_USED_CLIENTS, {}))
+        statements.append(("oauth_clients", _DELETE_UNUSED_CLIENTS, {"days": client_days}))
     for table, statement, values in statements:
         try:
             total += await _delete_in_batches(database, statement, **values)

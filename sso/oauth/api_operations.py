@@ -6,6 +6,8 @@ from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.logout import PARAMETERS as LOGOUT_PARAMETERS
 from sso.oauth.logout_pages import PATH as LOGOUT
 from sso.oauth.pages import AUTHORIZE_PATH, RESUME_PATH
+from sso.oauth.registration_operations import REGISTRATION_OPERATIONS, TAG
+from sso.oauth.resource_metadata import METADATA_PATHS
 from sso.oauth.routes import (
     DISCOVERY,
     INTROSPECT,
@@ -32,7 +34,6 @@ from sso.web.api_description import (
     properties,
 )
 
-TAG = "OAuth and OpenID Connect"
 # Besides these, a client may authenticate with fields of the body: client_secret, or client_assertion.
 CLIENT_AUTHENTICATION = (("clientBasic",), ())
 ACCESS_TOKEN = (("accessToken",), ("dpopToken", "dpopProof"))
@@ -259,6 +260,25 @@ OPERATIONS = (
             {200: ok("The metadata.", properties(("issuer",), issuer=STRING), {"issuer": "https://sso.example.com"})},
         )
         for path in DISCOVERY
+    ),
+    *REGISTRATION_OPERATIONS,
+    *(
+        ApiOperation(
+            "GET",
+            path,
+            TAG,
+            "Read the metadata of a protected resource",
+            {
+                200: ok(
+                    "The metadata (RFC 9728).",
+                    properties(
+                        ("resource",), resource=STRING, authorization_servers={"type": "array", "items": STRING}
+                    ),
+                    {"resource": "https://sso.example.com/api/admin"},
+                )
+            },
+        )
+        for path in METADATA_PATHS
     ),
     replace(page(LOGOUT, TAG, "Sign out at the request of a site", *LOGOUT_PARAMETERS), is_page=False),
     form(LOGOUT, TAG, "Confirm the sign-out", "query", *LOGOUT_PARAMETERS, errors=(403,)),

@@ -6,12 +6,15 @@ from typing import Any, get_args
 from sso.accounts.authentication_context import ACR_VALUES
 from sso.core.algorithms import ALGORITHMS
 from sso.core.language_names import LANGUAGES
+from sso.oauth.clients.registration import RegistrationMode
 from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, GrantType
 
 SHA1_BEARER = "/client-authentication/sha1-bearer"  # under the address of the service; a name, not a page
 
 
-def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
+def discovery_document(
+    base_url: str, algorithms: Sequence[str], registration: RegistrationMode = "off"
+) -> dict[str, Any]:
     auth_methods = ["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
     return {
         "issuer": base_url,
@@ -55,4 +58,11 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "request_uri_parameter_supported": False,
         "require_request_uri_registration": False,
         "authorization_response_iss_parameter_supported": True,
-    }  # fmt: skip
+    } | _registration_metadata(base_url, registration)  # fmt: skip
+
+
+def _registration_metadata(base_url: str, mode: RegistrationMode) -> dict[str, Any]:
+    if mode == "off":
+        return {}
+    metadata: dict[str, Any] = {"registration_endpoint": f"{base_url}/proxy/oauth/register"}
+    return metadata | ({"client_id_metadata_document_supported": True} if mode == "approved" else {})

@@ -4,6 +4,7 @@ from urllib.parse import quote
 
 from sso.core.algorithms import ALGORITHMS
 from sso.core.errors import ApiError, RetryLater
+from sso.core.field_errors import FieldError
 from sso.core.language import Text
 
 DPOP_ALGORITHMS = f'algs="{" ".join(ALGORITHMS)}"'
@@ -134,6 +135,48 @@ class UnregisteredRedirectUri(InvalidRedirectUri):
         )
         client, added = quote(client_id, safe=""), quote(uri, safe="")
         self.developer_path = f"/console/clients/{client}?add_redirect_uri={added}"
+
+
+class ClientAwaitsApproval(InvalidRedirectUri):
+    """The client has registered itself, and no administrator has approved it yet."""
+
+    heading = Text("This application is not approved yet")
+    message = Text(
+        "An administrator has to approve it before anyone can sign in with it. You were not signed in. Try again later."
+    )
+
+
+class InvalidClientMetadata(ApiError):
+    """The metadata of a client that registers itself is refused (RFC 7591 section 3.2.2)."""
+
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(error.message)
+        is_redirect = error.path[:1] == ("redirect_uris",)
+        self.code = "invalid_redirect_uri" if is_redirect else "invalid_client_metadata"  # type: ignore[misc]
+
+
+class InvalidRegistrationToken(ApiError):
+    """A registration without the initial access token that it needs, or a registration access token of no client."""
+
+    status = 401
+    code = "invalid_token"
+    message = "the token is missing, expired, used up or not the one of this client"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.headers = {"WWW-Authenticate": f'Bearer realm="sso", error="{self.code}"'}
+
+
+class TooManyRegistrations(RetryLater):
+    status = 429
+    code = "temporarily_unavailable"
+    message = "too many clients were registered from this network, try again later"
+
+
+class TooManyWaitingClients(RetryLater):
+    status = 503
+    code = "temporarily_unavailable"
+    message = "too many clients wait for the approval of an administrator, try again later"
 
 
 class AuthorizationFinished(ApiError):

@@ -10,6 +10,10 @@ from typing import Any, Literal, NamedTuple
 from sso.oauth.clients.redirect_uris import Redirect
 
 CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+# A client may have the address of its metadata document as its id. How far the address is valid is checked before it is
+# fetched; nothing else is stored.
+MAX_DOCUMENT_ID = 512
+DOCUMENT_ID = re.compile(rf"https?://[!-~]{{1,{MAX_DOCUMENT_ID}}}", re.ASCII)
 # Tokens and responses list scopes in this order.
 SCOPES = ("openid", "offline_access", "email", "profile", "trust")
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
@@ -60,6 +64,8 @@ class Client:
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
     backchannel_logout_uri: str = ""
     backchannel_logout_session_required: bool = False
+    registered_by: str = ""  # how it registered itself; "": an administrator has added it
+    approved: bool = True  # one that waits for the approval of an administrator is disabled
 
     @property
     def is_public(self) -> bool:
@@ -79,6 +85,11 @@ class Client:
     def from_row(cls, row: Any) -> "Client":
         values: list[Any] = [tuple(value) if type(value) is list else value for value in _CLIENT(row)]
         return cls(*values)
+
+
+def is_client_id(text: str) -> bool:
+    """Returns whether the text has the form of a client's id: a name, or the address of a metadata document."""
+    return (CLIENT_ID.fullmatch(text) or DOCUMENT_ID.fullmatch(text)) is not None
 
 
 def expiry_seconds(expires: datetime | None) -> int:
@@ -187,6 +198,7 @@ class AccessToken(NamedTuple):
     client_id: str
     profile: Profile
     first_party: bool
+    is_registered: bool  # its client registered itself
     exp: int
     now: int
     auth_time: int

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from typing import assert_never
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from quart import Blueprint, Response, request
 from quart.blueprints import BlueprintSetupState
@@ -20,6 +20,7 @@ from sso.oauth.authorization.pushed_requests import PushedAuthorizationRequests,
 from sso.oauth.authorization.request import Parameters, ui_locales
 from sso.oauth.authorization.response import PostForm, RedirectTo
 from sso.oauth.clients.branding import site_brand
+from sso.oauth.clients.registration import DOCUMENT
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.model import AuthorizationRequest, PendingAuthorization
 from sso.web import language
@@ -58,7 +59,7 @@ def authorize_pages(
             return await begin_pushed(parameters)
         language.use_ui_locales(ui_locales(parameters))
         try:
-            client, redirect = await authorize.find_client(parameters)
+            client, redirect = await authorize.find_client(parameters, client_address())
         except InvalidRedirectUri:
             await session_within_rate()  # an invalid request counts as well
             raise
@@ -82,7 +83,7 @@ def authorize_pages(
         session = await session_within_rate()
         parameters = await pushed_requests.use(query)
         language.use_ui_locales(ui_locales(parameters))
-        client, redirect = await authorize.find_client(parameters)
+        client, redirect = await authorize.find_client(parameters, client_address())
         try:
             validated = await authorize.validate(parameters, client, redirect, is_pushed=True)
             await check_enrolment(validated, session)
@@ -184,12 +185,24 @@ def authorize_pages(
             site=pending.request.client.title,
             host=pending.request.redirect.origin.partition("://")[2],
             consent=consent,
+            third_party=_third_party(pending.request),
             port=pending.request.redirect.loopback_port if asks_each_time(pending.request) else None,
             knows=describe_scopes(pending.request.scopes),
             offline="offline_access" in pending.request.scopes,
         )
 
     return routes
+
+
+def _third_party(authorization: AuthorizationRequest) -> str:
+    """Returns where a client comes from that registered itself: the host of its metadata document, or of its redirect
+    URI. Returns "" for a client of an administrator."""
+    client, redirect = authorization.client, authorization.redirect
+    if not client.registered_by:
+        return ""
+    if client.registered_by == DOCUMENT:
+        return urlsplit(client.client_id).netloc
+    return redirect.origin.partition("://")[2]
 
 
 def _sign_in_path(request_id: str) -> str:

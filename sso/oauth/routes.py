@@ -7,6 +7,7 @@ from sso.keys.routes import PATHS as KEY_PATHS
 from sso.oauth.authorization.pushed_requests import PushedAuthorizationRequests
 from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.clients.authentication import ClientCredentials, bearer_token, client_credentials
+from sso.oauth.clients.registration import RegistrationMode
 from sso.oauth.discovery import discovery_document
 from sso.oauth.errors import InvalidBoundToken, InvalidDpopProof, InvalidRequest
 from sso.oauth.grant_types.token_endpoint import HeldGrant, TokenEndpoint
@@ -160,13 +161,13 @@ def oauth_routes(
     return routes
 
 
-def discovery_routes(keys: KeySet, base_url: str) -> Blueprint:
+def discovery_routes(keys: KeySet, base_url: str, registration: RegistrationMode) -> Blueprint:
     routes = Blueprint("discovery", __name__)
 
     @routes.get(DISCOVERY[0])
     @routes.get(DISCOVERY[1])
     async def discovery() -> Response:
-        return reply(discovery_document(base_url, keys.algorithms()), headers=PUBLIC)
+        return reply(discovery_document(base_url, keys.algorithms(), registration), headers=PUBLIC)
 
     return routes
 

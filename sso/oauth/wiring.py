@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.user_jwt import UserJwts
 from sso.config import Settings
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.thread_pool import available_cpus
@@ -22,6 +23,10 @@ from sso.oauth.authorization.store import AuthorizationStore
 from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.clients.browser_origins import BrowserOrigins
 from sso.oauth.clients.cache import ClientCache
+from sso.oauth.clients.documents import build_client_documents
+from sso.oauth.clients.metadata_documents import MAX_BYTES, MetadataDocuments
+from sso.oauth.clients.operations import ClientOperations
+from sso.oauth.clients.registration import ClientRegistration
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
 from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
@@ -60,6 +65,7 @@ class OAuth:
     pushed_requests: PushedAuthorizationRequests
     dpop_proofs: DpopProofs
     resource_servers: ResourceServers
+    registration: ClientRegistration
 
 
 def build_token_store(settings: Settings, database: Database, keys: KeySet) -> TokenStore:
@@ -82,6 +88,7 @@ def build_oauth(
     token_store: TokenStore,
     verifications: SignatureVerificationPool,
     service_tokens: ServiceTokenStore,
+    brand: CurrentBrand,
     wake_senders: Callable[[], None],
 ) -> OAuth:
     allow_http = not settings.https
@@ -92,8 +99,17 @@ def build_oauth(
     token_issuer = TokenIssuer(keys, signing_pool, settings.base_url, settings.id_ttl_s, database.clock)
     authorizations = AuthorizationStore(database, settings.oauth_session_s, allow_http=allow_http)
     resource_servers = ResourceServers(database, allow_http=allow_http)
+    registration = ClientRegistration(
+        database,
+        ClientOperations(keyring, allow_http),
+        settings.client_registration,
+        RateLimiter(database, "client registration", settings.rate_client_registration),
+        brand,
+        settings.base_url,
+    )
+    documents = MetadataDocuments(clients, registration, build_client_documents(settings, MAX_BYTES))
     authorize = Authorize(
-        clients,
+        documents,
         authorizations,
         token_issuer,
         resource_servers,
@@ -105,6 +121,7 @@ def build_oauth(
     return OAuth(
         clients=clients,
         client_cache=client_cache,
+        registration=registration,
         authorizations=authorizations,
         token_issuer=token_issuer,
         token_store=token_store,
@@ -132,6 +149,8 @@ def build_oauth(
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
         browser_origins=BrowserOrigins(database, allow_http=allow_http),
         introspection=Introspection(clients, token_store, settings.base_url, allow_http=allow_http),
-        pushed_requests=PushedAuthorizationRequests(clients, authorize, dpop_proofs, database, settings.rate_authorize),
+        pushed_requests=PushedAuthorizationRequests(
+            clients, documents, authorize, dpop_proofs, database, settings.rate_authorize
+        ),
         assertions=ClientAssertions(clients, database, verifications, settings.base_url),
     )

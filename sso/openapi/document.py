@@ -51,6 +51,11 @@ SECURITY_SCHEMES = {
         "description": "A JWT that the application has signed, or the access token of its service client.",
     },
     "accessKey": {"type": "http", "scheme": "bearer", "description": "An access key of the application."},
+    "registrationToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An initial access token of an administrator, or the registration access token of a client.",
+    },
     "accessToken": {"type": "http", "scheme": "bearer", "description": "An access token of POST /proxy/oauth/token."},
     "dpopToken": {
         "type": "apiKey",

@@ -35,7 +35,7 @@ async def _export_users(tx: Transaction) -> list[dict[str, Any]]:
 
 
 async def _export_clients(tx: Transaction) -> list[dict[str, Any]]:
-    return [exported_client(row) for row in await list_client_rows(tx)]
+    return [exported_client(row) for row in await list_client_rows(tx) if not row["registered_by"]]
 
 
 async def _export_providers(tx: Transaction) -> list[dict[str, Any]]:

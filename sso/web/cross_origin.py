@@ -1,6 +1,6 @@
 """Cross-origin requests (CORS): pages of registered origins may read the responses of some endpoints.
 
-Other origins get no CORS headers at all. Cookies are never sent along: no response allows credentials.
+Other origins get CORS headers at public paths only. Cookies are never sent along: no response allows credentials.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,16 +12,22 @@ PREFLIGHT_S = 7200  # the longest time that browsers keep the response to a pref
 _ALLOW_ORIGIN = "Access-Control-Allow-Origin"
 _PREFLIGHT_HEADERS = {
     "Access-Control-Allow-Methods": "GET, POST",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, DPoP, Idempotency-Key",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, DPoP, Idempotency-Key, MCP-Protocol-Version",
     "Access-Control-Max-Age": str(PREFLIGHT_S),
 }
 _EXPOSED_HEADERS = {"Access-Control-Expose-Headers": "Retry-After, WWW-Authenticate"}
 
 
 class CrossOriginAccess:
-    def __init__(self, is_allowed: Callable[[str], Awaitable[bool]], paths: frozenset[str]) -> None:
+    def __init__(
+        self,
+        is_allowed: Callable[[str], Awaitable[bool]],
+        paths: frozenset[str],
+        public_paths: frozenset[str] = frozenset(),
+    ) -> None:
         self._is_allowed = is_allowed
-        self.paths = paths
+        self._public_paths = public_paths
+        self.paths = paths | public_paths
 
     async def add_headers(self, request: Request, response: Response) -> None:
         """Adds the CORS headers to the response of one of the ``paths``. Programs send no ``Origin``."""
@@ -31,8 +37,9 @@ class CrossOriginAccess:
         headers: Headers = response.headers
         headers.pop(_ALLOW_ORIGIN, None)
         headers.setdefault("Vary", "Origin")
-        if not await self._is_allowed(origin):
+        is_public = request.path in self._public_paths
+        if not is_public and not await self._is_allowed(origin):
             return
-        headers[_ALLOW_ORIGIN] = origin
+        headers[_ALLOW_ORIGIN] = "*" if is_public else origin
         is_preflight = request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
         headers.extend(_PREFLIGHT_HEADERS if is_preflight else _EXPOSED_HEADERS)

@@ -1,6 +1,7 @@
 """Middleware: the checks before every request, and the headers, log line and error rendering of every response."""
 
 import time
+from collections.abc import Mapping
 
 import structlog
 from quart import Request, Response, Websocket, g, has_request_context
@@ -62,11 +63,13 @@ class Middleware:
         security: SecurityHeaders,
         access_log: AccessLog,
         cross_origin: CrossOriginAccess,
+        challenges: Mapping[str, str] | None = None,
         *,
         show_reasons: bool = False,
     ) -> None:
         self._rules = rules
         self._cross_origin = cross_origin
+        self._challenges = challenges or {}  # what a challenge says in addition, by the beginning of the path
         self._forwarding = forwarding
         self._show_reasons = show_reasons
         self._security = security
@@ -109,8 +112,11 @@ class Middleware:
     async def handle_error(self, error: Exception) -> Response:
         if isinstance(error, HTTPException) and 300 <= (error.code or 0) < 400:
             return Response(b"", error.code, kept_headers(error))
-        error_format = error_format_for(current_request().path)
+        path = current_request().path
+        error_format = error_format_for(path)
         rendered = to_error_response(error)
+        if rendered.status == 401:
+            self._add_challenge(path, rendered.headers)
         if error_format is ErrorFormat.PAGE and has_request_context():  # a WebSocket is opened by a program
             return await error_page(
                 rendered.status,
@@ -125,6 +131,13 @@ class Middleware:
                 link=getattr(error, "page_link", None),
             )
         return render_error(rendered, error_format)
+
+    def _add_challenge(self, path: str, headers: dict[str, str]) -> None:
+        """Tells a program without valid credentials where it can read how to get some (RFC 9728 section 5.1)."""
+        for prefix, parameter in self._challenges.items():
+            if path.startswith(prefix):
+                challenge = headers.get("WWW-Authenticate")
+                headers["WWW-Authenticate"] = f"{challenge}, {parameter}" if challenge else f"Bearer {parameter}"
 
     def _log_reason(self, error: Exception) -> str:
         """Logs why a page refuses a request. Returns the reason if pages show it: while operators test locally."""

@@ -10,6 +10,7 @@ from quart import Response, current_app, g, request
 
 from sso.core.field_errors import FieldError
 from sso.core.language import current_language
+from sso.core.path_ids import path_id
 from sso.web import language, template_cache
 from sso.web.brand import SiteBrand
 from sso.web.language_switcher import same_page
@@ -24,6 +25,7 @@ def install(environment: Environment) -> None:
     """Imports the form macros once; importing them in each template would double the time of a page."""
     environment.bytecode_cache = compiled_templates
     environment.filters["colour_number"] = colour_number
+    environment.filters["path_id"] = path_id
     environment.globals["forms"] = environment.get_template("_forms.html").module
 
 

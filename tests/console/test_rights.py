@@ -86,6 +86,10 @@ FORMS = {
     "/console/clients/<client_id>/disable": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/enable": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/delete": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/approve": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/refuse": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/registration-tokens": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/registration-tokens/<token_id>/revoke": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/new": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/<provider_id>": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/<provider_id>/test": AdminRight.MANAGE_CLIENTS,
@@ -109,6 +113,7 @@ FORMS = {
 # Forms that need no recent authentication: they change nothing, or only end something, or change how a page looks.
 HARMLESS = {
     "/console/users/invitations/<invitation_id>/revoke",
+    "/console/clients/registration-tokens/<token_id>/revoke",
     "/console/users/<user_id>/sessions/end",
     "/console/users/<user_id>/sessions/<session_id>/end",
     "/console/users/<user_id>/games/end",
@@ -127,6 +132,7 @@ DEPENDING = {"/console/users/<user_id>", "/console/clients/<client_id>", "/conso
 PAGES_THAT_CREATE = {
     "/console/users/new": AdminRight.MANAGE_USERS,
     "/console/clients/new": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/registration-tokens/new": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/new": AdminRight.MANAGE_CLIENTS,
     "/console/users/invitations/new": AdminRight.MANAGE_USERS,
     "/console/projects/new-project": AdminRight.MANAGE_PROJECTS,

@@ -1,11 +1,13 @@
 """A host with documents, on a real socket: key sets and metadata of clients, and answers that must not be accepted."""
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 
@@ -14,10 +16,11 @@ class DocumentHost:
     port: int = 0
     answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)  # of a path
     requests: list[str] = field(default_factory=list)  # the paths that were asked for
+    scheme: str = "http"
     slow: threading.Event = field(default_factory=threading.Event)  # ends the bodies of slow answers
 
     def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"{self.scheme}://127.0.0.1:{self.port}{path}"
 
     def put(self, path: str, document: Any, status: int = 200, **headers: str) -> str:
         """Answers the path with the document, or with these bytes. Returns its address."""
@@ -28,8 +31,9 @@ class DocumentHost:
 
 
 @contextmanager
-def document_host() -> Iterator[DocumentHost]:
-    host = DocumentHost()
+def document_host(certificate: Path | None = None) -> Iterator[DocumentHost]:
+    """With a certificate, which has its key in the same file, it speaks TLS."""
+    host = DocumentHost(scheme="https" if certificate else "http")
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -55,6 +59,10 @@ def document_host() -> Iterator[DocumentHost]:
             """Prints nothing about clients that leave."""
 
     server = QuietServer(("127.0.0.1", 0), Handler)
+    if certificate:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     host.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

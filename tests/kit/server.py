@@ -194,5 +194,6 @@ def until(condition: Any, seconds: float = LIMIT_S) -> Any:
 
 
 NO_LIMITS = {
-    f"SSO_RATE_{name}": "0" for name in ("LOGIN", "AUTHORIZE", "USER_CODE", "ADMIN", "GETGSID", "UPSTREAM", "REGISTER")
+    f"SSO_RATE_{name}": "0"
+    for name in ("LOGIN", "AUTHORIZE", "USER_CODE", "ADMIN", "GETGSID", "UPSTREAM", "REGISTER", "CLIENT_REGISTRATION")
 }

@@ -212,6 +212,9 @@ def call_services(api: Api) -> None:
     api("list_clients")
     api("update_client", {"name": "Shop"}, client_id=client)
     api("delete_client", client_id=client)
+    token = api("create_registration_token", {"uses": 2, "days": 1})["id"]
+    api("list_registration_tokens")
+    api("delete_registration_token", token_id=token)
     api("update_brand", {"name": "Iron Foundry"})
     api("get_brand")
     api("create_identity_provider", {"id": "local", "kind": "oidc", "issuer": "http://127.0.0.1:9", "client_id": "sso"})

@@ -27,6 +27,9 @@ OAUTH = (
     "/proxy/oauth/authorize", "/proxy/oauth/authorize/<request_id>", "/proxy/oauth/token", "/proxy/oauth/token/revoke",
     "/proxy/oauth/userinfo", "/proxy/oauth/exchange", "/proxy/oauth/exchangeToken", "/proxy/oauth/exchangeJwt",
     "/proxy/oauth/introspect", "/proxy/oauth/par", "/proxy/oauth/logout", "/proxy/oauth/device_authorization",
+    "/proxy/oauth/register", "/proxy/oauth/register/<client_id>", "/.well-known/oauth-protected-resource",
+    "/.well-known/oauth-protected-resource/api/admin", "/.well-known/oauth-protected-resource/api/permissions",
+    "/.well-known/oauth-protected-resource/access/v1",
 )  # fmt: skip
 PERMISSIONS = tuple(
     f"/api/permissions/{path}"
@@ -58,7 +61,8 @@ ADMIN = tuple(
         "roles",
         "roles/<application_id>/<name>", "schemas", "schemas/<application_id>",
         "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients",
-        "clients/<client_id>", "clients/<client_id>/rotate-secret",
+        "clients/<client_id>", "clients/<client_id>/rotate-secret", "registration-tokens",
+        "registration-tokens/<token_id>",
         "assertions/test", "brand", "game-sessions", "game-sessions/<gsid>", "violations/<violation_id>",
         "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
         "state", "state/apply", "state/diff", "state/export", "webhooks/<webhook_id>/dead-letters",

@@ -20,9 +20,22 @@ class _ClientJson(TypedDict):
     secrets: list[ClientSecretJson]
     created: Time
     jwks: dict[str, Any] | None
+    registered_by: str
 
 
 CLIENT = RecordShape("Client", ClientChanges, _ClientJson)
+
+
+class RegistrationTokenJson(TypedDict):
+    id: str
+    uses: int
+    uses_left: int
+    created: Time
+    expires: Time
+
+
+class NewRegistrationTokenJson(RegistrationTokenJson):
+    token: str
 
 
 class _ProviderJson(TypedDict):

@@ -5,9 +5,9 @@ from itertools import zip_longest
 
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
-from sso.cli.records.api import CommandApi
-from sso.cli.records.types import Fields
-from sso.client import ApiCall, RecordNotFound, RequestRefused, clients
+from sso.cli.records.api import PAGE, CommandApi
+from sso.cli.records.types import Fields, Records
+from sso.client import ApiCall, RecordNotFound, RequestRefused, clients, registration_tokens
 from sso.client.call import Record
 
 SECRET_ENDS = ("secret_expires", "second_expires")
@@ -49,6 +49,32 @@ class ManagedClients:
     async def set_disabled(self, client_id: str, *, disabled: bool) -> None:
         await self._send(client_id, clients.update(client_id, fields={"disabled": disabled}))
 
+    async def approve(self, client_id: str) -> None:
+        await self._send(client_id, clients.update(client_id, fields={"approved": True}))
+
+    async def refuse(self, client_id: str) -> None:
+        """One with a metadata document would come back at its next use, so it stays, disabled."""
+        client = await self._send(client_id, clients.get(client_id))
+        if client["approved"]:
+            raise CommandFailure(f"{client_id} does not wait for approval")
+        if client["registered_by"] == "metadata_document":
+            await self._send(client_id, clients.update(client_id, fields={"approved": True, "disabled": True}))
+        else:
+            await self._send(client_id, clients.delete(client_id))
+
+    async def add_token(self, uses: int, days: int) -> str:
+        token: str = (await self._api.send(registration_tokens.create({"uses": uses, "days": days})))["token"]
+        return token
+
+    async def list_tokens(self) -> Records:
+        return [dict(token) async for token in self._api.pages(registration_tokens.list(limit=PAGE))]
+
+    async def revoke_token(self, token_id: str) -> None:
+        try:
+            await self._api.send(registration_tokens.delete(token_id))
+        except RecordNotFound:
+            raise CommandFailure(f"there is no registration token {token_id}") from None
+
     async def _send(self, client_id: str, call: ApiCall[Record]) -> Record:
         try:
             return await self._api.send(call)
@@ -74,6 +100,7 @@ def _warn(answer: Record) -> None:
 
 def _listed(client: Record) -> Fields:
     flags = [name for name in ("disabled", "consent", "first_party", "public") if client.get(name)]
+    flags += [] if client["approved"] else ["waits for approval"]
     return {
         "client_id": client["client_id"],
         "name": client["name"],

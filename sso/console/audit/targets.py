@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sso.console.visit import ConsoleVisit
+from sso.core.path_ids import from_path_id, path_id
 
 # The kind of an operation, such as ``user`` in ``user.save`` → the operation that shows the thing, and its page.
 _PAGES = {
@@ -31,7 +32,8 @@ def target_path(visit: ConsoleVisit, entry: dict[str, Any]) -> str:
         return ""
     operation, page = _PAGES[kind]
     first, _, second = entry["target"].partition("/")  # for a role, or the permissions of a user: the application
-    names = {"target": entry["target"], "first": first, "second": second, "project": entry["project_id"] or ""}
+    target = path_id(entry["target"]) if kind == "client" else entry["target"]
+    names = {"target": target, "first": first, "second": second, "project": entry["project_id"] or ""}
     if not visit.may("GET", operation) or any(f"{{{name}}}" in page and not value for name, value in names.items()):
         return ""
     return page.format_map({name: quote(value, safe="") for name, value in names.items()})
@@ -41,6 +43,6 @@ def history_path(visit: ConsoleVisit, ids: Mapping[str, Any]) -> str:
     """Returns the page with the audit entries of a record, given by the ids in the path of its own page; "" if none."""
     if not ids or not visit.may("GET", "/audit"):
         return ""
-    *others, own = map(str, ids.values())
+    *others, own = (from_path_id(str(value)) for value in ids.values())
     target = "/".join((*others, own)) if "application_id" in ids else own  # as the audit trail names a role
     return f"/console/audit?target={quote(target, safe='')}"

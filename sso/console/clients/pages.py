@@ -21,6 +21,7 @@ from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import Forbidden, NotFound
 from sso.core.field_errors import FieldError
+from sso.core.path_ids import path_id
 from sso.oauth.clients.redirect_uris import Redirect, match_redirect_uri, redirect_warnings
 
 CLIENT = "/clients/<client_id>"
@@ -28,7 +29,7 @@ DAY_S = 86400
 CONFIRMED_FIELDS = ("redirect_uris", "consent")  # who changes these can get the tokens of users
 CSV_COLUMNS = (
     "client_id", "name", "profile", "public", "disabled", "redirect_uris", "redirect_hosts", "grant_types",
-    "application_id", "created",
+    "application_id", "registered_by", "approved", "created",
 )  # fmt: skip
 
 
@@ -106,7 +107,7 @@ def wizard_pages(console: ConsoleView, routes: Blueprint) -> None:
             visit,
             "clients/quickstart.html",
             title=f"Quickstart for {framework.title}",
-            crumbs=[(f"{CLIENTS.path}/{client['client_id']}", client["client_id"])],
+            crumbs=[(f"{CLIENTS.path}/{path_id(client['client_id'])}", client["client_id"])],
             client=client,
             warnings=redirect_warnings(client["redirect_uris"], client["redirect_hosts"]),
             framework=framework,
@@ -151,7 +152,7 @@ def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callabl
 
 
 async def _consequences(visit: ConsoleVisit, stored: StoredRecord, _: Variables) -> Consequences:
-    client, path = stored.data, f"{CLIENTS.path}/{stored.data['client_id']}"
+    client, path = stored.data, f"{CLIENTS.path}/{path_id(stored.data['client_id'])}"
     name = client["name"] or client["client_id"]
     ends = ["Nobody can sign in to it any more."]
     if number := stored.members["grants"]:
@@ -159,9 +160,10 @@ async def _consequences(visit: ConsoleVisit, stored: StoredRecord, _: Variables)
     if "client_credentials" in client["grant_types"]:
         names = await visit.names({"application": [client["application_id"]]})
         ends.append(f"The tokens of the service: {names.of('application', client['application_id']).text}.")
-    undo = (
-        f"You can undo this for {UNDO_DAYS} days: the client then works with the same secret, and users sign in again."
-    )
+    undo = "This cannot be undone, but the client can register itself again."
+    if not client["registered_by"]:
+        days = f"You can undo this for {UNDO_DAYS} days"
+        undo = f"{days}: the client then works with the same secret, and users sign in again."
     return Consequences(name, ends, undo, path, [(path, name)], asks_name=True)
 
 

@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     ForeignKey,
@@ -62,6 +63,29 @@ oauth_clients = Table(
     bool_column("backchannel_logout_session_required"),
     bool_column("require_pushed_authorization_requests"),
     bool_column("dpop_bound_access_tokens"),
+    text_column("registered_by"),  # how it registered itself; empty: an administrator has added it
+    Column("approved", Boolean, nullable=False, server_default=text("true")),  # one that is not is disabled
+    Column("registration_digest", LargeBinary),  # of the registration access token
+    timestamp_column("registration_used", nullable=True),  # when it last had grants, if it registered itself
+    Index(
+        "ix_oauth_clients_registration_used",
+        "registration_used",
+        postgresql_where=text("registration_used IS NOT NULL"),
+    ),
+    Index("ix_oauth_clients_approved", "client_id", postgresql_where=text("NOT approved")),
+)
+
+# Initial access tokens (RFC 7591): with one, a client may register itself.
+oauth_registration_tokens = Table(
+    "oauth_registration_tokens",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("uses", Integer, nullable=False),
+    Column("uses_left", Integer, nullable=False),
+    created_column(),
+    timestamp_column("expires"),
+    expiry_index("oauth_registration_tokens"),
 )
 
 

@@ -6,15 +6,17 @@ from datetime import datetime, timedelta
 from sso.accounts.authentication_context import ONE_FACTOR, SEVERAL_FACTORS, WITH_PASSKEY, satisfies_acr
 from sso.accounts.model import User, login_key
 from sso.accounts.session_store import Session
+from sso.core.net import Address
 from sso.db.clock import DatabaseClock
 from sso.oauth.authorization.request import Parameters, validate
 from sso.oauth.authorization.response import Answer, AuthorizationResponses
 from sso.oauth.authorization.store import AuthorizationStore
+from sso.oauth.clients.metadata_documents import MetadataDocuments
 from sso.oauth.clients.redirect_uris import NOT_REGISTERED, Redirect, match_redirect_uri
-from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import (
     AuthorizationError,
     AuthorizationFinished,
+    ClientAwaitsApproval,
     InvalidRedirectUri,
     InvalidTarget,
     UnregisteredRedirectUri,
@@ -46,7 +48,7 @@ Outcome = Answer | ShowSignIn | AskConsent
 class Authorize:
     def __init__(
         self,
-        clients: ClientStore,
+        clients: MetadataDocuments,
         authorizations: AuthorizationStore,
         token_issuer: TokenIssuer,
         resource_servers: ResourceServers,
@@ -63,7 +65,7 @@ class Authorize:
         self._clock = clock
         self._allow_http = allow_http
 
-    async def find_client(self, parameters: Parameters | None) -> tuple[Client, Redirect]:
+    async def find_client(self, parameters: Parameters | None, address: Address) -> tuple[Client, Redirect]:
         """Returns the client and its redirect URI, or raises InvalidRedirectUri.
 
         Errors are sent to the redirect URI only when both are known to be valid (RFC 6749 section 4.1.2.1).
@@ -74,9 +76,11 @@ class Authorize:
         for name, value in (("client_id", client_id), ("redirect_uri", uri)):
             if not value:
                 raise InvalidRedirectUri(f"{name} is missing, repeated or not ASCII")
-        client = await self._clients.get(client_id)
+        client = await self._clients.find_client(client_id, address)
         if client is None:
             raise InvalidRedirectUri("there is no client with this client_id")
+        if not client.approved:
+            raise ClientAwaitsApproval("the client waits for the approval of an administrator")
         if client.disabled:
             raise InvalidRedirectUri("the client is disabled")
         redirect = match_redirect_uri(uri, client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http)
@@ -189,10 +193,11 @@ def asks_each_time(request: AuthorizationRequest) -> bool:
     """Returns whether an earlier consent does not count.
 
     Any program on the user's machine can listen on a port of its own and use the id of a public client, so nothing
-    tells a first-party program from another one (RFC 8252 section 8.6).
+    tells a first-party program, or one that registered itself, from another one (RFC 8252 section 8.6).
     """
     client = request.client
-    return client.first_party and client.is_public and request.redirect.loopback_port is not None
+    is_program = client.first_party or bool(client.registered_by)
+    return is_program and client.is_public and request.redirect.loopback_port is not None
 
 
 def accepts(pending: PendingAuthorization, session: Session) -> bool:

@@ -14,6 +14,7 @@ from sso.db.rate_limit import EventCounter, RateLimiter
 from sso.oauth.authorization.authorize import Authorize
 from sso.oauth.authorization.request import PARAMETERS, Parameters
 from sso.oauth.clients.authentication import ClientCredentials, authenticate_client
+from sso.oauth.clients.metadata_documents import MetadataDocuments
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import (
     AuthorizationError,
@@ -25,7 +26,7 @@ from sso.oauth.errors import (
     InvalidRequest,
     TooManyPushedRequests,
 )
-from sso.oauth.model import CLIENT_ID, Client
+from sso.oauth.model import Client, is_client_id
 from sso.oauth.one_time_store import save_pushed_request, use_pushed_request
 from sso.oauth.tokens.dpop import DpopProof, DpopProofs
 from sso.telemetry.counters import THROTTLED_REQUESTS
@@ -44,10 +45,17 @@ def has_request_uri(parameters: Parameters | None) -> bool:
 
 class PushedAuthorizationRequests:
     def __init__(
-        self, clients: ClientStore, authorize: Authorize, proofs: DpopProofs, database: Database, per_minute: int
+        self,
+        clients: ClientStore,
+        documents: MetadataDocuments,
+        authorize: Authorize,
+        proofs: DpopProofs,
+        database: Database,
+        per_minute: int,
     ) -> None:
         """``per_minute`` limits the requests of a network whose clients do not authenticate; 0 means no limit."""
         self._clients = clients
+        self._documents = documents
         self._authorize = authorize
         self._proofs = proofs
         self._database = database
@@ -74,7 +82,7 @@ class PushedAuthorizationRequests:
             raise InvalidDpopProof("dpop_jkt: expected the thumbprint of the key of the DPoP proof")
         parameters = Parameters.from_fields(fields)
         try:
-            _, redirect = await self._authorize.find_client(parameters)
+            _, redirect = await self._authorize.find_client(parameters, address)
             await self._authorize.validate(parameters, client, redirect, is_pushed=True)
         except InvalidRedirectUri as error:
             raise InvalidRequest(error.reason) from None
@@ -92,7 +100,7 @@ class PushedAuthorizationRequests:
         match = _REQUEST_URI.fullmatch(parameters.ascii_text("request_uri"))
         client_id = parameters.ascii_text("client_id")
         query = None
-        if match and CLIENT_ID.fullmatch(client_id):
+        if match and is_client_id(client_id):
             query = await use_pushed_request(self._database, match[1], client_id)
         pushed = Parameters.read(query) if query else None
         if pushed is None:
@@ -101,7 +109,7 @@ class PushedAuthorizationRequests:
 
     async def _authenticate(self, credentials: ClientCredentials, redirect_uri: str, address: Address) -> Client:
         """Raises InvalidClient, or TooManyPushedRequests."""
-        client = await self._clients.get(credentials.client_id)
+        client = await self._find_client(credentials.client_id, address)
         matched = None
         if client is not None:
             matched = authenticate_client(client, self._clients.secrets(client), credentials, redirect_uri)
@@ -112,6 +120,12 @@ class PushedAuthorizationRequests:
         if client is None or matched is None:
             raise InvalidClient(credentials.scheme)
         return client
+
+    async def _find_client(self, client_id: str, address: Address) -> Client | None:
+        try:
+            return await self._documents.find_client(client_id, address)
+        except InvalidRedirectUri as error:  # its metadata document cannot be used
+            raise InvalidRequest(error.reason) from None
 
     async def _count_client(self, client: Client) -> None:
         if self._client_limit:

@@ -18,6 +18,7 @@ MAX_STATE, MAX_NONCE = 4096, 1024  # bytes
 MAX_LOGIN_HINT = 320  # characters
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
+DEFAULT_SCOPES = ("openid",)
 SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
 PARAMETERS = (
     "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "prompt",
@@ -116,7 +117,7 @@ def validate(
     return AuthorizationRequest(
         client=client,
         redirect=redirect,
-        scopes=_scopes(parameters),
+        scopes=_scopes(parameters, client),
         state=state,
         nonce=_nonce(parameters, client),
         challenge=_challenge(parameters, client),
@@ -165,8 +166,10 @@ def as_form_text(state: bytes) -> str | None:
     return None if CONTROL_CHARACTER.search(text) else text
 
 
-def _scopes(parameters: Parameters) -> tuple[str, ...]:
+def _scopes(parameters: Parameters, client: Client) -> tuple[str, ...]:
     if not parameters.has("scope"):
+        if client.registered_by:  # it was written for other services, where the scope is optional
+            return DEFAULT_SCOPES
         raise AuthorizationError("invalid_request", "scope is required")
     return parse_scopes(parameters.text("scope") or "")
 

@@ -14,7 +14,7 @@ from sso.db.database import Database
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest
-from sso.oauth.model import CLIENT_ID, Client
+from sso.oauth.model import Client, is_client_id
 from sso.oauth.one_time_store import use_jti
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -55,7 +55,7 @@ class ClientAssertions:
         return ClientCredentials(client.client_id, verified_keys=client.jwks)
 
     async def _find_client(self, subject: Any, client_id: str) -> Client:
-        if not isinstance(subject, str) or not CLIENT_ID.fullmatch(subject) or client_id not in ("", subject):
+        if not isinstance(subject, str) or not is_client_id(subject) or client_id not in ("", subject):
             raise InvalidToken("bad sub")
         client = await self._clients.get(subject)
         if client is None or client.disabled or client.token_endpoint_auth_method != METHOD:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
 from sso.oauth.errors import InvalidClient, InvalidRequest
-from sso.oauth.model import CLIENT_ID, Client
+from sso.oauth.model import Client, is_client_id
 
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/-]+=*) *", re.ASCII)
 BASIC = re.compile(r"[Bb][Aa][Ss][Ii][Cc] +([A-Za-z0-9+/]+={0,2}) *", re.ASCII)
@@ -44,7 +44,7 @@ def client_credentials(authorization: Sequence[str], client_id: str, client_secr
     """Reads the credentials from the ``Authorization`` headers and from the fields of the body."""
     if len(authorization) > 1:
         raise InvalidRequest("expected at most one Authorization header")
-    if client_id and not CLIENT_ID.fullmatch(client_id):
+    if client_id and not is_client_id(client_id):
         raise InvalidClient
     header = authorization[0].strip() if authorization else ""
     if header and client_secret:
@@ -65,7 +65,7 @@ def _basic_credentials(encoded: str, client_id: str) -> ClientCredentials:
         raise InvalidClient("Basic") from None
     # RFC 6749 section 2.3.1 requires form encoding of both parts, which some libraries omit.
     name = unquote_plus(name)
-    if not colon or not secret or not CLIENT_ID.fullmatch(name) or client_id not in ("", name):
+    if not colon or not secret or not is_client_id(name) or client_id not in ("", name):
         raise InvalidClient("Basic")
     return ClientCredentials(name, secrets=tuple({secret: None, unquote_plus(secret): None}), scheme="Basic")
 

@@ -2,9 +2,13 @@
 entries, what a change revokes, and the change events. They run in a transaction of the caller.
 """
 
+import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+import orjson
 
 from sso.audit import trail
 from sso.audit.deleted_secret_store import keep_secrets, take_secrets
@@ -20,6 +24,7 @@ from sso.oauth.clients import branding, store
 from sso.oauth.clients.assertions import stored_jwks
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json, secrets_json
 from sso.oauth.clients.redirect_uris import match_redirect_uri
+from sso.oauth.clients.registration_store import mark_registration_used
 from sso.oauth.clients.store import lock_client, secret_purpose
 from sso.oauth.model import DEVICE_CODE, Client, expiry_seconds
 
@@ -28,12 +33,16 @@ _NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "
 _NEW |= {"application_id": 0, "resource_server": False, "grant_types": []}
 _NEW |= {"backchannel_logout_uri": "", "backchannel_logout_session_required": False}
 _NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": []}
+_NEW |= {"registered_by": "", "approved": True, "disabled": False, "consent": False, "first_party": False}
 _NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
 _SECRET_COLUMNS = {"secret_sealed": "secret_expires", "second_sealed": "second_expires"}
 _COLUMNS = ClientChanges.model_fields.keys() - {"client_id", "client_secret", "client_secret_expires_at", "public"}
 _WITHOUT_SECRET = ("none", "private_key_jwt")
 _REDIRECTS = frozenset(("redirect_hosts", "redirect_uris"))
-_AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None}
+_AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None, "registration_digest": None}
+# What a client that registered itself must be, and why: users are told that it is a third party.
+REGISTERED_GRANT_TYPES = ("authorization_code", "refresh_token")
+_REGISTERED: dict[str, Any] = {"profile": "oidc", "consent": True, "first_party": False, "resource_server": False}
 
 
 @dataclass(frozen=True)
@@ -49,23 +58,40 @@ class ClientOperations:
         await self._create(tx, actor, record)
         return Outcome.CREATED
 
-    async def create(self, tx: Transaction, actor: AuditActor, record: ClientRecord, undo_of: int | None = None) -> Row:
-        """``undo_of``: the audit entry of the deletion that this undoes; the client has its secrets again."""
+    async def create(
+        self,
+        tx: Transaction,
+        actor: AuditActor,
+        record: ClientRecord,
+        undo_of: int | None = None,
+        registration: Mapping[str, Any] | None = None,
+    ) -> Row:
+        """``undo_of``: the audit entry of the deletion that this undoes; the client has its secrets again.
+
+        ``registration``: the columns of a client that registers itself.
+        """
         if await lock_client(tx, record.client_id) is not None:
             raise client_id_taken()
-        await self._create(tx, actor, record, undo_of)
+        await self._create(tx, actor, record, undo_of, registration)
         return await _locked(tx, record.client_id)
 
     async def _create(
-        self, tx: Transaction, actor: AuditActor, record: ClientRecord, undo_of: int | None = None
+        self,
+        tx: Transaction,
+        actor: AuditActor,
+        record: ClientRecord,
+        undo_of: int | None = None,
+        registration: Mapping[str, Any] | None = None,
     ) -> None:
-        values = self._values(record.client_id, record, None)
+        values = self._values(record.client_id, record, None) | dict(registration or {})
         if undo_of is not None:
             kept = await take_secrets(tx, self.keyring, undo_of, "client.delete", record.client_id)
             values |= self._sealed_secrets(record.client_id, kept)
         _check_attributes(record, _NEW | values)
         self._check_redirect_uris(_NEW | values)
         await store.insert_client(tx, record.client_id, values)
+        if registration:
+            await mark_registration_used(tx, record.client_id)
         await trail.write(tx, actor, "client.create", record.client_id, None, _for_audit(values))
 
     async def change(self, tx: Transaction, actor: AuditActor, client: Row, changes: ClientChanges) -> bool:
@@ -83,6 +109,8 @@ class ClientOperations:
         await trail.write(tx, actor, "client.save", client_id, _for_audit(before), _for_audit(changed))
         if changed.get("secret_sealed"):
             await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
+        if "approved" in changed and client["registered_by"]:
+            await mark_registration_used(tx, client_id)  # its time begins anew
         if changed.get("disabled"):
             await store.revoke_grants(tx, client_id)
         elif changed.keys() & _REDIRECTS:
@@ -93,7 +121,8 @@ class ClientOperations:
     async def delete(self, tx: Transaction, actor: AuditActor, client: Row) -> None:
         """Deletes a client that the caller has locked, and everything that it was granted."""
         entry_id = await trail.write(tx, actor, "client.delete", client["client_id"], client_json(client), None)
-        await keep_secrets(tx, self.keyring, entry_id, self._secrets(client))
+        if not client["registered_by"]:  # otherwise it can register again, and an undo would make it one of ours
+            await keep_secrets(tx, self.keyring, entry_id, self._secrets(client))
         await store.delete_client(tx, client["client_id"])
 
     async def rotate_secret(
@@ -118,7 +147,7 @@ class ClientOperations:
         if "grant_types" in values:
             values["grant_types"] = list(dict.fromkeys(values["grant_types"]))
         if changes.client_secret is not None:
-            if not self._has_secret(client_id, old, changes.client_secret):
+            if old is None or not self.has_secret(old, changes.client_secret):
                 sealed = self.keyring.encrypt(secret_purpose(client_id), changes.client_secret)
                 values |= _NO_SECRETS | {"secret_sealed": sealed}
         elif changes.token_endpoint_auth_method in _WITHOUT_SECRET:
@@ -127,6 +156,8 @@ class ClientOperations:
             values |= _expiry(changes.client_secret_expires_at, old, values)
         if changes.jwks is not None:
             values["jwks"] = stored_jwks(changes.jwks)
+        if changes.approved is not None:
+            values |= _approval(values, old)
         return values
 
     def _secrets(self, client: Row) -> dict[str, tuple[str, datetime | None]]:
@@ -144,10 +175,12 @@ class ClientOperations:
             values[_SECRET_COLUMNS[sealed]] = datetime.fromisoformat(end) if end else None
         return values
 
-    def _has_secret(self, client_id: str, client: Row | None, secret: str) -> bool:
-        if client is None or not client["secret_sealed"]:
+    def has_secret(self, client: Row, secret: str) -> bool:
+        """Returns whether this is the newest secret of the client."""
+        if not client["secret_sealed"]:
             return False
-        return self.keyring.decrypt(secret_purpose(client_id), client["secret_sealed"]) == secret
+        newest = self.keyring.decrypt(secret_purpose(client["client_id"]), client["secret_sealed"])
+        return hmac.compare_digest(newest.encode(), secret.encode())
 
     def _check_redirect_uris(self, row: dict[str, Any]) -> None:
         """Raises FieldError if the client, which has these values after the change, could not use a redirect URI."""
@@ -185,6 +218,7 @@ def _check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
     if row["backchannel_logout_session_required"] and not (is_oidc and row["backchannel_logout_uri"]):
         raise FieldError(("backchannel_logout_session_required",), "needs the profile oidc and backchannel_logout_uri")
     _check_service(row)
+    _check_registered(row)
     is_public = not has_secret and method != "private_key_jwt"
     if is_public and (method.startswith("client_secret") or changes.public is False):
         # Without a secret it would be a public client, which does not authenticate.
@@ -205,6 +239,32 @@ def _check_service(row: dict[str, Any]) -> None:
         raise FieldError((field,), f"{needs} the profile oidc, and client_secret or jwks")
     if not row["application_id"]:
         raise FieldError((field,), f"{needs} application_id")
+
+
+def _approval(values: dict[str, Any], old: Row | None) -> dict[str, Any]:
+    """Returns the columns that follow from ``approved``.
+
+    A client that is not approved is disabled, which every endpoint checks already. The approval enables it.
+    """
+    if values["approved"]:
+        waited = old is not None and not old["approved"]
+        return {"disabled": values.get("disabled", False)} if waited else {}
+    return {"disabled": values.get("disabled", True)}
+
+
+def _check_registered(row: dict[str, Any]) -> None:
+    """Raises FieldError if a client is enabled before it is approved, or one that registered itself gets more rights
+    than a third party may have."""
+    if not row["approved"] and not row["disabled"]:
+        raise FieldError(("disabled",), "the client waits for an approval: expected approved to be true as well")
+    if not row["registered_by"]:
+        return
+    for name, value in _REGISTERED.items():
+        if row[name] != value:
+            raise FieldError((name,), f"must be {orjson.dumps(value).decode()} for a client that registered itself")
+    if not set(row["grant_types"]) <= set(REGISTERED_GRANT_TYPES):
+        names = " and ".join(REGISTERED_GRANT_TYPES)
+        raise FieldError(("grant_types",), f"must be {names} for a client that registered itself")
 
 
 def _expiry(expires_at: int, old: Row | None, values: dict[str, Any]) -> dict[str, Any]:

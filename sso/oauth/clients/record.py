@@ -67,7 +67,7 @@ ClientId = Annotated[str, matching(CLIENT_ID, "1 to 64 letters, digits, dots, da
 class ClientChanges(RecordModel):
     """The fields of a client, each of which may be missing."""
 
-    client_id: ClientId | None = None
+    client_id: Text | None = None
     client_secret: (
         Annotated[str, Field(min_length=16, max_length=512), AfterValidator(without_control_characters)] | None
     ) = None
@@ -81,6 +81,7 @@ class ClientChanges(RecordModel):
     consent: bool | None = None
     first_party: bool | None = None
     disabled: bool | None = None
+    approved: bool | None = None  # false: it waits for the approval of an administrator, and is disabled
     grant_types: Annotated[list[GrantType], Field(min_length=1)] | None = None
     token_endpoint_auth_method: AuthMethod | None = None
     post_logout_redirect_uris: list[Uri] | None = None
@@ -108,6 +109,8 @@ class ClientRecord(ClientChanges):
 def client_json(row: Row) -> dict[str, Any]:
     """Returns the client without its secrets. The id of a secret changes with each rotation."""
     return {name: row[name] for name in (*ALWAYS_EXPORTED, *EXPORTED_IF_SET)} | {
+        "approved": row["approved"],
+        "registered_by": row["registered_by"],
         "public": Client.from_row(row).is_public,
         "jwks": orjson.loads(row["jwks"]) if row["jwks"] else None,
         "client_secret_expires_at": expiry_seconds(row["secret_expires"]),

@@ -14,7 +14,7 @@ from sso.db.sorted_pages import Page, PageQuery, SortColumn, SortedPages
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.oauth.clients.redirect_uris import is_redirect_uri
-from sso.oauth.model import CLIENT_ID, Client
+from sso.oauth.model import Client, is_client_id
 
 _FIND = BatchStatement(
     "SELECT item.n, c.* FROM {items} JOIN oauth_clients c ON c.client_id = item.client_id",
@@ -26,6 +26,8 @@ _LOCK = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR 
 _PAGES = SortedPages(
     """SELECT *, {value} FROM oauth_clients
     WHERE {after} AND (CAST(:disabled AS bool) IS NULL OR disabled = :disabled)
+        AND (CAST(:approved AS bool) IS NULL OR approved = :approved)
+        AND (CAST(:registered AS bool) IS NULL OR (registered_by <> '') = :registered)
         AND (strpos(lower(client_id), lower(:search)) > 0 OR strpos(lower(name), lower(:search)) > 0)
     ORDER BY {order} LIMIT :limit""",
     SortColumn('client_id COLLATE "C"', is_unique=True),
@@ -84,7 +86,7 @@ class ClientStore:
 
     async def get(self, client_id: str) -> Client | None:
         """Returns None if the client does not exist."""
-        row = await self._find(client_id=client_id) if CLIENT_ID.fullmatch(client_id) else None
+        row = await self._find(client_id=client_id) if is_client_id(client_id) else None
         return Client.from_row(row) if row else None
 
     def secrets(self, client: Client) -> Sequence[tuple[str, str]]:
@@ -102,7 +104,7 @@ class ClientStore:
 
 async def lock_client(tx: Transaction, client_id: str) -> Row | None:
     """Returns the client's row, which nothing else changes until the transaction ends; None if there is none."""
-    return await tx.row(_LOCK, client_id=client_id) if CLIENT_ID.fullmatch(client_id) else None
+    return await tx.row(_LOCK, client_id=client_id) if is_client_id(client_id) else None
 
 
 async def insert_client(tx: Transaction, client_id: str, values: dict[str, Any]) -> None:
@@ -117,13 +119,13 @@ async def list_client_rows(runner: Runner) -> list[Row]:
     return await runner.rows(_LIST)
 
 
-async def find_client_page(runner: Runner, query: PageQuery, *, disabled: bool | None) -> Page[Row]:
-    """Returns the clients whose id or name contains the search."""
-    return await _PAGES.page(runner, query, disabled=disabled)
+async def find_client_page(runner: Runner, query: PageQuery, **filters: bool | None) -> Page[Row]:
+    """Returns the clients whose id or name contains the search. ``filters``: disabled, approved and registered."""
+    return await _PAGES.page(runner, query, **filters)
 
 
 async def read_client_row(runner: Runner, client_id: str) -> Row | None:
-    return await runner.row(_READ, client_id=client_id) if CLIENT_ID.fullmatch(client_id) else None
+    return await runner.row(_READ, client_id=client_id) if is_client_id(client_id) else None
 
 
 async def count_grants(runner: Runner, client_id: str, limit: int) -> int:

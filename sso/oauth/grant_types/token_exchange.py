@@ -50,7 +50,8 @@ class TokenExchange:
     async def to_user_jwt(self, access_token: str, factor: str) -> dict[str, Any]:
         """Returns a user JWT. Only a first-party client may bind it to a device, which gives it the device's rights."""
         access = await require_access_token(self._token_store, access_token)
-        if access.resources:  # a resource server must not get the rights of its caller
+        # A resource server must not get the rights of its caller, and a client that registered itself no user JWT.
+        if access.resources or access.is_registered:
             raise InvalidAccessToken
         self._used_factor.check(second_factor=has_second_factor(access.auth))
         source = ExchangeSource(

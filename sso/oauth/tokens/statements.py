@@ -240,8 +240,9 @@ REVOKE_ACCESS_TOKEN = Statement(
 FIND_ACCESS_TOKEN = BatchStatement(
     f"""WITH {CLOCK}
     SELECT item.n, u.user_id, {USER_CLAIMS}, u.phone_verified, u.valid_from, g.scopes,
-        c.client_id, c.profile, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now,
-        g.auth_time, g.auth, g.redirect_uri = '' AS is_of_device, a.dpop_jkt, a.resources
+        c.client_id, c.profile, c.first_party, c.registered_by <> '' AS is_registered,
+        CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now, g.auth_time,
+        g.auth, g.redirect_uri = '' AS is_of_device, a.dpop_jkt, a.resources
     FROM clock, {{items}}
     JOIN oauth_access_tokens a ON a.digest = item.digest JOIN oauth_grants g ON g.id = a.grant_id
     JOIN users u ON u.user_id = g.user_id JOIN oauth_clients c ON c.client_id = g.client_id

@@ -100,6 +100,12 @@ RECORDS = {
     "id_alg": "The algorithm that signs ID tokens; empty for RS256.",
     "public": "Whether the client has no secret, such as an app or a single-page site.",
     "consent": "Whether users are asked before the client gets their data.",
+    "approved": "Whether an administrator has approved the client. One that waits for it is disabled.",
+    "registered_by": "How the client registered itself: open, metadata_document, or token and its id; empty if an "
+    "administrator has added it.",
+    "registered": "Only clients that registered themselves, or only others.",
+    "uses": "How many clients can be registered with the token.",
+    "uses_left": "How many clients can still be registered with the token.",
     "first_party": "Whether the client belongs to the studio: its tokens can be exchanged for user JWTs.",
     "grant_types": "The ways in which the client may get tokens.",
     "token_endpoint_auth_method": "How the client authenticates; empty for the usual ways.",
