@@ -14,8 +14,8 @@ from sso.core.fair_thread import FairThread
 from sso.core.language import install_translations
 from sso.health import Health
 from sso.keys.routes import static_key_responses
-from sso.oauth.registration_routes import public_paths
-from sso.oauth.resource_metadata import metadata_challenges
+from sso.oauth.registration.resource_metadata import metadata_challenges
+from sso.oauth.registration.routes import public_paths
 from sso.oauth.routes import CROSS_ORIGIN_PATHS
 from sso.routes import all_routes
 from sso.services import Services

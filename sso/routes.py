@@ -59,8 +59,7 @@ from sso.keys.routes import key_routes
 from sso.mail.smtp import MAIL_FOLDER
 from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
-from sso.oauth.registration_routes import registration_routes
-from sso.oauth.resource_metadata import resource_metadata_routes
+from sso.oauth.registration.routes import registration_routes, resource_metadata_routes
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.openapi.routes import OpenApiDocument, openapi_routes
 from sso.perm.authzen.routes import authzen_routes

@@ -15,7 +15,7 @@ from sso.core.encryption import Keyring, MasterKey
 from sso.db.database import Database
 from sso.health import Health
 from sso.oauth.pages import AUTHORIZE_PATH, RESUME_PATH
-from sso.oauth.registration_routes import MAX_REGISTRATION, REGISTER, REGISTERED
+from sso.oauth.registration.routes import MAX_REGISTRATION, REGISTER, REGISTERED
 from sso.oauth.routes import INTROSPECT, MAX_BODY, MAX_PUSHED_BODY, PAR, REVOKE, TOKEN, USERINFO
 from sso.perm.routes import endpoint_table
 from sso.personal_data.games.model import MAX_ANSWER

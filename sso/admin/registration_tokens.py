@@ -20,14 +20,14 @@ from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
 from sso.core.moments import rfc3339
 from sso.db.database import Database
-from sso.oauth.clients.registration_store import RegistrationToken, list_tokens
-from sso.oauth.clients.registration_tokens import create_token, delete_token
+from sso.oauth.registration.store import RegistrationToken, list_tokens
+from sso.oauth.registration.tokens import create_token, delete_token
 
 MAX_USES, MAX_DAYS = 1000, 365
 MAX_TOKEN_ID = 2**63 - 1
 
 
-class NewRegistrationToken(AdminModel):
+class RegistrationTokenRecord(AdminModel):
     uses: Annotated[int, Field(ge=1, le=MAX_USES)] = 1  # how many clients it registers
     days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 7  # for which it works
 
@@ -39,7 +39,7 @@ class RegistrationTokenResource:
         "/registration-tokens/<token_id>",
         AdminRight.VIEW_CLIENTS,
         AdminRight.MANAGE_CLIENTS,
-        NewRegistrationToken,
+        RegistrationTokenRecord,
         {"uses": 5, "days": 7},
         list_query=ListQuery,
         details={
@@ -63,7 +63,7 @@ class RegistrationTokenResource:
         return list_response([_json(token) for token in shown], shown[-1].id if len(found) > query.limit else None)
 
     async def create(self, request: AdminRequest) -> AdminResponse:
-        body: NewRegistrationToken = request.body
+        body: RegistrationTokenRecord = request.body
         actor = request.caller.actor
         token, secret = await self._database.transaction(create_token, actor, body.uses, body.days)
         return AdminResponse({"data": {**_json(token), "token": secret}}, 201)

@@ -39,7 +39,7 @@ from sso.console.users.suggestion_pages import suggestion_pages
 from sso.console.view import ConsoleView
 from sso.console.webhook_pages import webhook_pages
 from sso.core.brand import CurrentBrand
-from sso.oauth.clients.registration import RegistrationMode
+from sso.oauth.registration.registration import RegistrationMode
 from sso.web.request import client_address
 
 

@@ -6,8 +6,8 @@ from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.logout import PARAMETERS as LOGOUT_PARAMETERS
 from sso.oauth.logout_pages import PATH as LOGOUT
 from sso.oauth.pages import AUTHORIZE_PATH, RESUME_PATH
-from sso.oauth.registration_operations import REGISTRATION_OPERATIONS, TAG
-from sso.oauth.resource_metadata import METADATA_PATHS
+from sso.oauth.registration.api_operations import REGISTRATION_OPERATIONS
+from sso.oauth.registration.resource_metadata import METADATA_PATHS
 from sso.oauth.routes import (
     DISCOVERY,
     INTROSPECT,
@@ -34,6 +34,7 @@ from sso.web.api_description import (
     properties,
 )
 
+TAG = "OAuth and OpenID Connect"
 # Besides these, a client may authenticate with fields of the body: client_secret, or client_assertion.
 CLIENT_AUTHENTICATION = (("clientBasic",), ())
 ACCESS_TOKEN = (("accessToken",), ("dpopToken", "dpopProof"))

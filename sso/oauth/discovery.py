@@ -6,8 +6,8 @@ from typing import Any, get_args
 from sso.accounts.authentication_context import ACR_VALUES
 from sso.core.algorithms import ALGORITHMS
 from sso.core.language_names import LANGUAGES
-from sso.oauth.clients.registration import RegistrationMode
 from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, GrantType
+from sso.oauth.registration.registration import RegistrationMode
 
 SHA1_BEARER = "/client-authentication/sha1-bearer"  # under the address of the service; a name, not a page
 

@@ -20,9 +20,9 @@ from sso.oauth.authorization.pushed_requests import PushedAuthorizationRequests,
 from sso.oauth.authorization.request import Parameters, ui_locales
 from sso.oauth.authorization.response import PostForm, RedirectTo
 from sso.oauth.clients.branding import site_brand
-from sso.oauth.clients.registration import DOCUMENT
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.model import AuthorizationRequest, PendingAuthorization
+from sso.oauth.registration.registration import DOCUMENT
 from sso.web import language
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _

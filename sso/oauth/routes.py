@@ -7,13 +7,13 @@ from sso.keys.routes import PATHS as KEY_PATHS
 from sso.oauth.authorization.pushed_requests import PushedAuthorizationRequests
 from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.clients.authentication import ClientCredentials, bearer_token, client_credentials
-from sso.oauth.clients.registration import RegistrationMode
 from sso.oauth.discovery import discovery_document
 from sso.oauth.errors import InvalidBoundToken, InvalidDpopProof, InvalidRequest
 from sso.oauth.grant_types.token_endpoint import HeldGrant, TokenEndpoint
 from sso.oauth.grant_types.token_exchange import TokenExchange
 from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import DEVICE_CODE
+from sso.oauth.registration.registration import RegistrationMode
 from sso.oauth.tokens.dpop import AUTHORIZATION, DpopProof, DpopProofs
 from sso.oauth.tokens.introspection import Introspection
 from sso.oauth.tokens.revocation import Revocation

@@ -24,9 +24,7 @@ from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.clients.browser_origins import BrowserOrigins
 from sso.oauth.clients.cache import ClientCache
 from sso.oauth.clients.documents import build_client_documents
-from sso.oauth.clients.metadata_documents import MAX_BYTES, MetadataDocuments
 from sso.oauth.clients.operations import ClientOperations
-from sso.oauth.clients.registration import ClientRegistration
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
 from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
@@ -34,6 +32,8 @@ from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
 from sso.oauth.grant_types.token_endpoint import TokenEndpoint
 from sso.oauth.grant_types.token_exchange import TokenExchange
 from sso.oauth.logout import Logout
+from sso.oauth.registration.metadata_documents import MAX_BYTES, MetadataDocuments
+from sso.oauth.registration.registration import ClientRegistration
 from sso.oauth.tokens.dpop import DpopProofs
 from sso.oauth.tokens.introspection import Introspection
 from sso.oauth.tokens.issuer import TokenIssuer

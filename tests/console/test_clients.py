@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sso.console.clients.quickstarts import FOLDER, FRAMEWORKS
+from sso.core.path_ids import path_id
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
@@ -141,3 +142,59 @@ def test_login_of_a_game_is_listed_and_ended(browser: ConsoleBrowser, studio: St
         assert "ended" in browser.act(f"/console/game-sessions/{gsid}/end")
         # A login that has ended has no button.
         assert f"/{gsid}/end" not in browser.open("/console/game-sessions", params=filters)
+
+
+def make_waiting(browser: ConsoleBrowser, client_id: str, registered_by: str = "open", new_id: str = "") -> str:
+    """Adds a client as if it had registered itself, as the service here lets none. Returns its path in the console."""
+    new_client(browser, client_id)
+    query(
+        browser.server,
+        "UPDATE oauth_clients SET registered_by = $2, client_id = $3, approved = false, disabled = true, consent = true"
+        " WHERE client_id = $1",
+        client_id,
+        registered_by,
+        new_id or client_id,
+    )
+    return f"/console/clients/{path_id(new_id or client_id)}"
+
+
+def test_waiting_client_is_approved_as_it_was_shown_or_refused(browser: ConsoleBrowser) -> None:
+    agent = "https://agent.example.com/client.json"
+    one, other = make_waiting(browser, "waits-one"), make_waiting(browser, "waits-two")
+    document = make_waiting(browser, "waits-three", "metadata_document", agent)
+    listed = browser.open("/console/clients/waiting", params={"search": "waits-"})
+    assert ("waits-one" in listed, "waits-two" in listed) == (True, True)
+    # It changes itself after the administrator has looked at it.
+    changed = "UPDATE oauth_clients SET redirect_uris = '{https://evil.example/}' WHERE client_id = 'waits-one'"
+    query(browser.server, changed)
+    refused = browser.submit(f"{one}/approve")
+    assert refused.status_code == 409
+    assert query(browser.server, "SELECT approved FROM oauth_clients WHERE client_id = 'waits-one'")[0][0] is False
+    browser.open("/console/clients/waiting")
+    assert "approved" in browser.act(f"{one}/approve")
+    state = "SELECT approved, disabled FROM oauth_clients WHERE client_id = $1"
+    assert tuple(query(browser.server, state, "waits-one")[0]) == (True, False)
+    assert "refused" in browser.act(f"{other}/refuse")
+    assert not query(browser.server, state, "waits-two")
+    assert agent in browser.open(document)
+    browser.open("/console/clients/waiting")
+    assert "refused" in browser.act(f"{document}/refuse")
+    assert tuple(query(browser.server, state, agent)[0]) == (True, True)
+    assert browser.delete(f"{document}/delete")
+    assert browser.delete(f"{one}/delete")
+
+
+def test_registration_token_is_shown_once_and_revoked(browser: ConsoleBrowser) -> None:
+    section = "/console/clients/registration-tokens"
+    assert "SSO_CLIENT_REGISTRATION" in browser.open(f"{section}/new")
+    assert browser.submit(section, uses="0", days="1").status_code == 422
+    assert "uses" in browser.page.text
+    answer = browser.submit(section, uses="3", days="2")
+    found = re.search(r'id="token" type="text" value="([^"]+)"', answer.text)
+    assert found
+    listed = browser.open(section)
+    assert (found[1] in listed, "3 of 3" in listed) == (False, True)
+    number = re.search(rf'href="{section}/(\d+)/revoke"', listed)
+    assert number
+    assert "revoked" in browser.delete(f"{section}/{number[1]}/revoke")
+    assert f"{section}/{number[1]}/revoke" not in browser.open(section)

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sso.oauth.clients.registration import MAX_WAITING
+from sso.oauth.registration.registration import MAX_WAITING
 from tests.kit import postgres
 from tests.kit.oauth import AUTHORIZE, Browser, Site, close_all, error_of, new_browser, new_site, pkce, query_of
 from tests.kit.registration_of_clients import REGISTER, RegistrationService, registration_service

@@ -13,7 +13,7 @@ from sso.console.sections import CLIENTS
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import NotFound
-from sso.oauth.clients.registration import DOCUMENT, RegistrationMode
+from sso.oauth.registration.registration import DOCUMENT, RegistrationMode
 
 CLIENT = "/clients/<client_id>"
 WAITING = f"{CLIENTS.path}/waiting"

@@ -11,7 +11,6 @@ from sso.db.clock import DatabaseClock
 from sso.oauth.authorization.request import Parameters, validate
 from sso.oauth.authorization.response import Answer, AuthorizationResponses
 from sso.oauth.authorization.store import AuthorizationStore
-from sso.oauth.clients.metadata_documents import MetadataDocuments
 from sso.oauth.clients.redirect_uris import NOT_REGISTERED, Redirect, match_redirect_uri
 from sso.oauth.errors import (
     AuthorizationError,
@@ -22,6 +21,7 @@ from sso.oauth.errors import (
     UnregisteredRedirectUri,
 )
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
+from sso.oauth.registration.metadata_documents import MetadataDocuments
 from sso.oauth.tokens.issuer import TokenIssuer
 from sso.oauth.tokens.resources import ResourceServers
 

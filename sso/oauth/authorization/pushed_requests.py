@@ -14,7 +14,6 @@ from sso.db.rate_limit import EventCounter, RateLimiter
 from sso.oauth.authorization.authorize import Authorize
 from sso.oauth.authorization.request import PARAMETERS, Parameters
 from sso.oauth.clients.authentication import ClientCredentials, authenticate_client
-from sso.oauth.clients.metadata_documents import MetadataDocuments
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import (
     AuthorizationError,
@@ -28,6 +27,7 @@ from sso.oauth.errors import (
 )
 from sso.oauth.model import Client, is_client_id
 from sso.oauth.one_time_store import save_pushed_request, use_pushed_request
+from sso.oauth.registration.metadata_documents import MetadataDocuments
 from sso.oauth.tokens.dpop import DpopProof, DpopProofs
 from sso.telemetry.counters import THROTTLED_REQUESTS
 

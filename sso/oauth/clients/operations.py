@@ -24,7 +24,6 @@ from sso.oauth.clients import branding, store
 from sso.oauth.clients.assertions import stored_jwks
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json, secrets_json
 from sso.oauth.clients.redirect_uris import match_redirect_uri
-from sso.oauth.clients.registration_store import mark_registration_used
 from sso.oauth.clients.store import lock_client, secret_purpose
 from sso.oauth.model import DEVICE_CODE, Client, expiry_seconds
 
@@ -91,7 +90,7 @@ class ClientOperations:
         self._check_redirect_uris(_NEW | values)
         await store.insert_client(tx, record.client_id, values)
         if registration:
-            await mark_registration_used(tx, record.client_id)
+            await store.mark_registration_used(tx, record.client_id)
         await trail.write(tx, actor, "client.create", record.client_id, None, _for_audit(values))
 
     async def change(self, tx: Transaction, actor: AuditActor, client: Row, changes: ClientChanges) -> bool:
@@ -110,7 +109,7 @@ class ClientOperations:
         if changed.get("secret_sealed"):
             await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
         if "approved" in changed and client["registered_by"]:
-            await mark_registration_used(tx, client_id)  # its time begins anew
+            await store.mark_registration_used(tx, client_id)  # its time begins anew
         if changed.get("disabled"):
             await store.revoke_grants(tx, client_id)
         elif changed.keys() & _REDIRECTS:

@@ -48,6 +48,7 @@ _FINISH_ROTATION = Statement(
     RETURNING client_id"""
 )
 _COUNT_GRANTS = Statement("SELECT count(*) FROM (SELECT FROM oauth_grants WHERE client_id = :client_id LIMIT :limit) g")
+_MARK_REGISTRATION_USED = Statement("UPDATE oauth_clients SET registration_used = now() WHERE client_id = :client_id")
 _DELETE = Statement("DELETE FROM oauth_clients WHERE client_id = :client_id")
 # The tables with rows that a client was granted, or is about to be granted.
 _GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
@@ -169,6 +170,11 @@ async def add_secret(
 
 async def finish_rotation(runner: Runner, client_id: str) -> bool:
     return await runner.value(_FINISH_ROTATION, client_id=client_id) is not None
+
+
+async def mark_registration_used(tx: Runner, client_id: str) -> None:
+    """The time after which an unused client that registered itself is deleted begins now."""
+    await tx.value(_MARK_REGISTRATION_USED, client_id=client_id)
 
 
 async def delete_client(tx: Transaction, client_id: str) -> None:

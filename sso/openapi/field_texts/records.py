@@ -104,6 +104,7 @@ RECORDS = {
     "registered_by": "How the client registered itself: open, metadata_document, or token and its id; empty if an "
     "administrator has added it.",
     "registered": "Only clients that registered themselves, or only others.",
+    "token_id": "The id of the registration token.",
     "uses": "How many clients can be registered with the token.",
     "uses_left": "How many clients can still be registered with the token.",
     "first_party": "Whether the client belongs to the studio: its tokens can be exchanged for user JWTs.",

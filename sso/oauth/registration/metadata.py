@@ -12,8 +12,8 @@ from sso.db.transaction import Row
 from sso.oauth.clients.operations import REGISTERED_GRANT_TYPES
 from sso.oauth.clients.record import ClientChanges
 from sso.oauth.clients.redirect_uris import LOOPBACK, browser_origin
-from sso.oauth.clients.third_party_names import check_name
 from sso.oauth.model import SCOPES, Client
+from sso.oauth.registration.names import check_name
 from sso.web.request_model import JsonObject, RequestModel, field_error
 
 MAX_REDIRECT_URIS = 20

@@ -5,14 +5,9 @@ A program that knows nothing but the address of an API finds this service as the
 
 from typing import Any
 
-from quart import Blueprint, Response
-
-from sso.web.response import reply
-
 METADATA = "/.well-known/oauth-protected-resource"
 # The paths of the APIs. Each has a document at the path of the metadata, followed by its own.
 RESOURCES = {"/api/admin": "Management API", "/api/permissions": "Permission API", "/access/v1": "AuthZEN API"}
-PUBLIC = {"Cache-Control": "public, max-age=300", "Access-Control-Allow-Origin": "*", "Vary": "Origin"}
 METADATA_PATHS = (METADATA, *(METADATA + path for path in RESOURCES))
 
 
@@ -31,17 +26,3 @@ def resource_metadata(base_url: str, path: str = "") -> dict[str, Any]:
 def metadata_challenges(base_url: str) -> dict[str, str]:
     """Returns what the challenge of a 401 says about the metadata, by the beginning of the path of a request."""
     return {f"{path}/": f'resource_metadata="{base_url}{METADATA}{path}"' for path in RESOURCES}
-
-
-def resource_metadata_routes(base_url: str) -> Blueprint:
-    routes = Blueprint("resource_metadata", __name__)
-
-    def add(path: str) -> None:
-        async def metadata() -> Response:
-            return reply(resource_metadata(base_url, path), headers=PUBLIC)
-
-        routes.add_url_rule(METADATA + path, endpoint=f"metadata{path.replace('/', '_')}", view_func=metadata)
-
-    for path in ("", *RESOURCES):
-        add(path)
-    return routes

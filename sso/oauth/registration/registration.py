@@ -19,20 +19,20 @@ from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.db.transaction import Row, Transaction
-from sso.oauth.clients.metadata import (
+from sso.oauth.clients.operations import ClientOperations
+from sso.oauth.clients.record import ClientChanges, ClientRecord
+from sso.oauth.clients.redirect_uris import browser_origin
+from sso.oauth.clients.store import lock_client
+from sso.oauth.errors import InvalidRegistrationToken, TooManyRegistrations, TooManyWaitingClients
+from sso.oauth.registration.metadata import (
     APPROVED_FIELDS,
     ClientMetadata,
     client_changes,
     client_metadata,
     metadata_names,
 )
-from sso.oauth.clients.operations import ClientOperations
-from sso.oauth.clients.record import ClientChanges, ClientRecord
-from sso.oauth.clients.redirect_uris import browser_origin
-from sso.oauth.clients.registration_store import count_waiting, list_own_names, lock_registered, use_token
-from sso.oauth.clients.store import lock_client
-from sso.oauth.clients.third_party_names import imitates
-from sso.oauth.errors import InvalidRegistrationToken, TooManyRegistrations, TooManyWaitingClients
+from sso.oauth.registration.names import imitates
+from sso.oauth.registration.store import count_waiting, list_own_names, lock_registered, use_token
 
 RegistrationMode = Literal["off", "approved", "token"]
 MAX_WAITING = 100  # clients that wait for approval

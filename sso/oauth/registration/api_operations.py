@@ -1,7 +1,7 @@
 """Describes the endpoints at which clients register themselves."""
 
-from sso.oauth.clients.metadata import ClientMetadata
-from sso.oauth.registration_routes import REGISTER, REGISTERED
+from sso.oauth.registration.metadata import ClientMetadata
+from sso.oauth.registration.routes import REGISTER, REGISTERED
 from sso.web.api_description import STRING, ApiBody, ApiOperation, ApiResponse, ok, properties
 
 TAG = "OAuth and OpenID Connect"

@@ -8,11 +8,11 @@ from quart import Blueprint, Response, request
 from sso.core.errors import NotFound
 from sso.core.field_errors import FieldError
 from sso.oauth.clients.authentication import bearer_token
-from sso.oauth.clients.metadata import ClientMetadata
-from sso.oauth.clients.registration import ClientRegistration, RegistrationMode
 from sso.oauth.errors import InvalidClientMetadata
-from sso.oauth.resource_metadata import METADATA_PATHS
-from sso.oauth.routes import DISCOVERY, NO_STORE
+from sso.oauth.registration.metadata import ClientMetadata
+from sso.oauth.registration.registration import ClientRegistration, RegistrationMode
+from sso.oauth.registration.resource_metadata import METADATA, METADATA_PATHS, RESOURCES, resource_metadata
+from sso.oauth.routes import DISCOVERY, NO_STORE, PUBLIC
 from sso.web.request import client_address, read_model
 from sso.web.response import reply
 
@@ -63,6 +63,20 @@ def registration_routes(registration: ClientRegistration) -> Blueprint:
         if registration.mode == "off":
             raise NotFound
 
+    return routes
+
+
+def resource_metadata_routes(base_url: str) -> Blueprint:
+    routes = Blueprint("resource_metadata", __name__)
+
+    def add(path: str) -> None:
+        async def metadata() -> Response:
+            return reply(resource_metadata(base_url, path), headers=PUBLIC)
+
+        routes.add_url_rule(METADATA + path, endpoint=f"metadata{path.replace('/', '_')}", view_func=metadata)
+
+    for path in ("", *RESOURCES):
+        add(path)
     return routes
 
 

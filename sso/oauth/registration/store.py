@@ -7,7 +7,6 @@ from sso.core.ids import digest
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 
-_MARK_USED = Statement("UPDATE oauth_clients SET registration_used = now() WHERE client_id = :client_id")
 # Registrations that add a waiting client run one after the other, so that the limit holds.
 _LOCK_WAITING = Statement("SELECT pg_advisory_xact_lock(hashtextextended('waiting oauth clients', 0))")
 _COUNT_WAITING = Statement("SELECT count(*) FROM oauth_clients WHERE NOT approved")
@@ -44,11 +43,6 @@ class RegistrationToken:
     uses_left: int
     created: datetime
     expires: datetime
-
-
-async def mark_registration_used(tx: Runner, client_id: str) -> None:
-    """The time after which an unused client is deleted begins now."""
-    await tx.value(_MARK_USED, client_id=client_id)
 
 
 async def count_waiting(tx: Transaction) -> int:

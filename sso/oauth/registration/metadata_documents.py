@@ -16,13 +16,13 @@ from sso.core.fetched_documents import DocumentUnavailable, FetchedDocument, Fet
 from sso.core.field_errors import FieldError
 from sso.core.net import Address
 from sso.db.transaction import Row, Transaction
-from sso.oauth.clients.metadata import ClientMetadata
 from sso.oauth.clients.record import ClientChanges, ClientRecord
-from sso.oauth.clients.registration import DOCUMENT, ClientRegistration
-from sso.oauth.clients.registration_store import count_waiting
 from sso.oauth.clients.store import ClientStore, lock_client
 from sso.oauth.errors import InvalidRedirectUri
 from sso.oauth.model import DOCUMENT_ID, Client
+from sso.oauth.registration.metadata import ClientMetadata
+from sso.oauth.registration.registration import DOCUMENT, ClientRegistration
+from sso.oauth.registration.store import count_waiting
 from sso.web.request_model import field_error
 
 MAX_BYTES = 5 * 1024
