@@ -10,7 +10,7 @@ import base64
 import hmac
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -18,8 +18,8 @@ from typing import Any
 import jwt as pyjwt
 import orjson
 
-from sso.core.algorithms import ALGORITHMS
-from sso.core.keys import PrivateKey, PublicKey, algorithm_of, signature_with
+from sso.core.algorithms import CLIENT_ALGORITHMS
+from sso.core.keys import PrivateKey, PublicKey, algorithm_of, algorithms_of, signature_with
 from sso.core.verified_signatures import VerifiedSignatures
 
 SKEW_S = 30
@@ -255,17 +255,26 @@ def _reject_constant(name: str) -> None:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_reject_constant)
-_ALGORITHMS = {name: pyjwt.PyJWS().get_algorithm_by_name(name) for name in ALGORITHMS}
+_ALGORITHMS = {name: pyjwt.PyJWS().get_algorithm_by_name(name) for name in CLIENT_ALGORITHMS}
 
 
-def signed_claims(token: str, key: PublicKey, header_type: str = JWT) -> Claims:
+def algorithm_in_header(token: str, header_type: str = JWT) -> object:
+    """Returns ``alg`` of a token that is not verified yet."""
+    return _parse_header(token.partition(".")[0], header_type)[1]
+
+
+def signed_claims(
+    token: str, key: PublicKey, header_type: str = JWT, algorithms: Collection[str] | None = None
+) -> Claims:
     """Returns the claims of a token if the signature is valid.
 
+    ``algorithms`` are those that the sender may use with this key, by default the one of our own keys of this kind.
     The library only verifies the signature. It does not parse the token, which would take a millisecond for a long one
     before its sender is known.
     """
-    algorithm = algorithm_of(key)
-    if _parse_header(token.partition(".")[0], header_type)[1] != algorithm:
+    algorithm = algorithm_in_header(token, header_type)
+    accepted = (algorithm_of(key),) if algorithms is None else set(algorithms_of(key)).intersection(algorithms)
+    if not isinstance(algorithm, str) or algorithm not in accepted:
         raise WrongKey("InvalidAlgorithmError")
     signed, _, encoded = token.encode().rpartition(b".")
     try:
