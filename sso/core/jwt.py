@@ -25,7 +25,6 @@ from sso.core.verified_signatures import VerifiedSignatures
 SKEW_S = 30
 # More than the longest token that we issue: one with the longest nickname and nonce, or with a device's key.
 MAX_TOKEN = 16 * 1024
-MAX_ID_TOKEN_AGE_S = 600  # an ID token of another provider was just issued
 MAX_CACHED_HEADERS = 64
 MAX_HEADER = 1024  # a header is parsed before the signature is verified, so it is untrusted
 # Header members that change how a token is processed. They are not implemented, so tokens with them are rejected.
@@ -138,7 +137,7 @@ class Verifier:
             raise InvalidToken("wrong iss")
         if self.audience is not None and claims.get("aud") != self.audience:
             raise InvalidToken("wrong aud")
-        _check_times(claims, now, expired_for)
+        check_times(claims, now, expired_for)
         return claims
 
 
@@ -189,35 +188,6 @@ def optional_kid_of(token: str) -> str:
     return _parse_header(token.partition(".")[0])[0]
 
 
-@dataclass(frozen=True)
-class IdTokenVerifier:
-    """Verifies ID tokens of another OpenID provider, by the rules of OpenID Connect Core §3.1.3.7."""
-
-    issuer: str
-    client_id: str
-    max_age_s: int = MAX_ID_TOKEN_AGE_S
-
-    def verify(self, token: str, key: PublicKey, nonce: str | None, now: float) -> Claims:
-        """Returns the claims. The key was found by the ``kid`` of the token; ``nonce`` is None if none is known."""
-        optional_kid_of(token)
-        claims = signed_claims(token, key)
-        if claims.get("iss") != self.issuer:
-            raise InvalidToken("wrong iss")
-        audience = claims.get("aud")
-        if audience != self.client_id and not (isinstance(audience, list) and self.client_id in audience):
-            raise InvalidToken("wrong aud")
-        several = isinstance(audience, list) and len(audience) > 1
-        if claims.get("azp", None if several else self.client_id) != self.client_id:
-            raise InvalidToken("wrong azp")
-        _check_times(claims, now, SKEW_S)
-        if claims["iat"] < now - self.max_age_s:
-            raise InvalidToken("bad iat")
-        sent = claims.get("nonce")
-        if nonce is not None and not (isinstance(sent, str) and hmac.compare_digest(sent.encode(), nonce.encode())):
-            raise InvalidToken("wrong nonce")
-        return claims
-
-
 def peek_claim(token: str, name: str) -> tuple[str, Any]:
     """Returns the ``kid`` and one claim of a token that is not verified yet, to find its key."""
     return kid_of(token), parse_part(token.split(".")[1], "claims").get(name)
@@ -266,11 +236,9 @@ def algorithm_in_header(token: str, header_type: str = JWT) -> object:
 def signed_claims(
     token: str, key: PublicKey, header_type: str = JWT, algorithms: Collection[str] | None = None
 ) -> Claims:
-    """Returns the claims of a token if the signature is valid.
+    """Returns the claims of a token if the signature is valid, by default with the one algorithm of our own keys.
 
-    ``algorithms`` are those that the sender may use with this key, by default the one of our own keys of this kind.
-    The library only verifies the signature. It does not parse the token, which would take a millisecond for a long one
-    before its sender is known.
+    The library only verifies the signature. It does not parse the token, which would take a millisecond for a long one.
     """
     algorithm = algorithm_in_header(token, header_type)
     accepted = (algorithm_of(key),) if algorithms is None else set(algorithms_of(key)).intersection(algorithms)
@@ -288,7 +256,8 @@ def signed_claims(
     return parse_part(signed.partition(b".")[2].decode(), "claims")
 
 
-def _check_times(claims: Claims, now: float, expired_for: int) -> None:
+def check_times(claims: Claims, now: float, expired_for: int) -> None:
+    """Raises InvalidToken if a token is not valid now."""
     for name in ("exp", "iat"):
         if type(claims.get(name)) is not int or claims[name] < 0:
             raise InvalidToken(f"bad {name}")

@@ -7,7 +7,6 @@ from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.user_jwt import UserJwts
 from sso.config import Settings
 from sso.core.encryption import Keyring
-from sso.core.jwks import read_published_jwks
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.thread_pool import available_cpus
 from sso.db.database import Database
@@ -23,8 +22,8 @@ from sso.oauth.authorization.store import AuthorizationStore
 from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.clients.browser_origins import BrowserOrigins
 from sso.oauth.clients.cache import ClientCache
-from sso.oauth.clients.client_keys import ClientKeys
-from sso.oauth.clients.fetched_documents import build_fetched_documents
+from sso.oauth.clients.client_keys import MAX_PUBLISHED_JWKS, ClientKeys
+from sso.oauth.clients.documents import build_client_documents
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
 from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
@@ -106,7 +105,7 @@ def build_oauth(
         allow_http=allow_http,
     )
     dpop_proofs = DpopProofs(database, settings.base_url, DpopNonces(keyring, database.clock))
-    client_keys = ClientKeys(build_fetched_documents(settings, read_published_jwks))
+    client_keys = ClientKeys(build_client_documents(settings, MAX_PUBLISHED_JWKS, entered_by_administrators=True))
     return OAuth(
         clients=clients,
         client_cache=client_cache,

@@ -19,7 +19,7 @@ from sso.accounts.passkeys.relying_party import RelyingParty
 from sso.core.errors import ApiError
 from sso.core.jwk import load_jwk
 from sso.core.jwks import read_jwks
-from sso.core.jwt import IdTokenVerifier, InvalidToken, Verifier, kid_of, peek_claim, unverified_parts
+from sso.core.jwt import InvalidToken, Verifier, kid_of, peek_claim, unverified_parts
 from sso.core.keys import (
     UnusableKey,
     algorithm_of,
@@ -36,6 +36,7 @@ from sso.oauth.clients.profiles import RULES
 from sso.oauth.clients.redirect_uris import Redirect, browser_origin, match_post_logout_redirect_uri, match_redirect_uri
 from sso.oauth.tokens.dpop import DpopProofs
 from sso.perm.credentials.service_jwt import claimed_application_id
+from sso.upstream.id_token_verifier import IdTokenVerifier
 from sso.web.body import parse_body
 from tests.fuzz.target import Target, promise
 
