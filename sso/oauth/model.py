@@ -7,7 +7,9 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
+from sso.oauth.clients.profiles import RULES, Profile, ProfileRules
 from sso.oauth.clients.redirect_uris import Redirect
+from sso.oauth.tokens.claims import scopes_of_requested_claims
 
 CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # A client may have the address of its metadata document as its id. How far the address is valid is checked before it is
@@ -17,8 +19,6 @@ DOCUMENT_ID = re.compile(rf"https?://[!-~]{{1,{MAX_DOCUMENT_ID}}}", re.ASCII)
 # Tokens and responses list scopes in this order.
 SCOPES = ("openid", "offline_access", "email", "profile", "trust")
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
-# strict: exactly the protocol of §4.2. oidc: what standard OpenID Connect libraries expect.
-Profile = Literal["oidc", "strict"]
 GrantType = Literal[
     "authorization_code", "refresh_token", "client_credentials", "urn:ietf:params:oauth:grant-type:device_code"
 ]
@@ -66,11 +66,22 @@ class Client:
     backchannel_logout_session_required: bool = False
     registered_by: str = ""  # how it registered itself; "": an administrator has added it
     approved: bool = True  # one that waits for the approval of an administrator is disabled
+    jwks_uri: str = ""  # where its JWK set is, "" if it is stored here or does not exist
+
+    @property
+    def rules(self) -> ProfileRules:
+        return RULES[self.profile]
+
+    @property
+    def key_source(self) -> str:
+        """Its JWK set or the address of it, "" without keys. It changes if other keys authenticate the client."""
+        return self.jwks or self.jwks_uri
 
     @property
     def is_public(self) -> bool:
         """Whether it is a public client (RFC 6749 section 2.1), which has no secret. PKCE protects its codes."""
-        return self.profile == "oidc" and self.secret_sealed is None and self.token_endpoint_auth_method in ("", "none")
+        has_secret = self.secret_sealed is not None
+        return self.rules.is_standard and not has_secret and self.token_endpoint_auth_method in ("", "none")
 
     @property
     def client_secret_expires_at(self) -> int:
@@ -119,6 +130,13 @@ class AuthorizationRequest:
     response_mode: ResponseMode = "query"
     dpop_jkt: str | None = None  # the thumbprint of the key that must redeem the code
     resources: tuple[str, ...] = ()  # the resource servers that the access tokens are for
+    claims: str = ""  # the claims about the user that are requested one by one, as JSON
+
+    @property
+    def disclosed_scopes(self) -> tuple[str, ...]:
+        """The scopes that users are asked for: also those of claims that are requested one by one."""
+        requested = scopes_of_requested_claims(self.claims)
+        return tuple(scope for scope in SCOPES if scope in self.scopes or scope in requested)
 
 
 @dataclass(frozen=True)
@@ -167,6 +185,7 @@ class IssuedTokens(NamedTuple):
     sid: str | None  # the browser session; None for a grant of an older release
     dpop_jkt: str | None
     resources: Sequence[str]
+    claims: str
     now: int
     issued_at: int  # before ``now`` if a repeated request gets the same tokens
     access_exp: int
@@ -206,6 +225,7 @@ class AccessToken(NamedTuple):
     is_of_device: bool  # it was issued for a device code
     dpop_jkt: str | None
     resources: Sequence[str]
+    claims: str
 
     @classmethod
     def from_row(cls, row: Any) -> "AccessToken":

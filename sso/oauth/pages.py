@@ -187,7 +187,7 @@ def authorize_pages(
             consent=consent,
             third_party=_third_party(pending.request),
             port=pending.request.redirect.loopback_port if asks_each_time(pending.request) else None,
-            knows=describe_scopes(pending.request.scopes),
+            knows=describe_scopes(pending.request.disclosed_scopes),
             offline="offline_access" in pending.request.scopes,
         )
 

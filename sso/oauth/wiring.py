@@ -23,6 +23,7 @@ from sso.oauth.authorization.store import AuthorizationStore
 from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.clients.browser_origins import BrowserOrigins
 from sso.oauth.clients.cache import ClientCache
+from sso.oauth.clients.client_keys import MAX_PUBLISHED_JWKS, ClientKeys
 from sso.oauth.clients.documents import build_client_documents
 from sso.oauth.clients.operations import ClientOperations
 from sso.oauth.clients.store import ClientStore
@@ -35,6 +36,7 @@ from sso.oauth.logout import Logout
 from sso.oauth.registration.metadata_documents import MAX_BYTES, MetadataDocuments
 from sso.oauth.registration.registration import ClientRegistration
 from sso.oauth.tokens.dpop import DpopProofs
+from sso.oauth.tokens.dpop_nonces import DpopNonces
 from sso.oauth.tokens.introspection import Introspection
 from sso.oauth.tokens.issuer import TokenIssuer
 from sso.oauth.tokens.jwt_access_tokens import AccessTokenDigests
@@ -117,7 +119,8 @@ def build_oauth(
         database.clock,
         allow_http=allow_http,
     )
-    dpop_proofs = DpopProofs(database, settings.base_url)
+    dpop_proofs = DpopProofs(database, settings.base_url, DpopNonces(keyring, database.clock))
+    client_keys = ClientKeys(build_client_documents(settings, MAX_PUBLISHED_JWKS, entered_by_administrators=True))
     return OAuth(
         clients=clients,
         client_cache=client_cache,
@@ -152,5 +155,5 @@ def build_oauth(
         pushed_requests=PushedAuthorizationRequests(
             clients, documents, authorize, dpop_proofs, database, settings.rate_authorize
         ),
-        assertions=ClientAssertions(clients, database, verifications, settings.base_url),
+        assertions=ClientAssertions(clients, client_keys, database, verifications, settings.base_url),
     )

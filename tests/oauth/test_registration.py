@@ -200,6 +200,7 @@ def test_metadata_that_is_refused_names_the_field(service: RegistrationService) 
         ({"response_types": ["token"]}, "response_types"),
         ({"token_endpoint_auth_method": "tls_client_auth"}, "token_endpoint_auth_method"),
         ({"token_endpoint_auth_method": "private_key_jwt"}, "jwks"),
+        ({"jwks_uri": "https://10.0.0.1/keys"}, "jwks_uri"),
         ({"jwks": {"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}}, "jwks"),
         ({"tos_uri": "javascript:alert(1)"}, "tos_uri"),
         ({"client_name": "a\x07b"}, "client_name"),

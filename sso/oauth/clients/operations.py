@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
-
 from sso.audit import trail
 from sso.audit.deleted_secret_store import keep_secrets, take_secrets
 from sso.audit.trail import AuditActor
@@ -20,28 +18,26 @@ from sso.core.field_errors import FieldError
 from sso.core.ids import secret_token
 from sso.core.records import Outcome
 from sso.db.transaction import Row, Transaction
-from sso.oauth.clients import branding, store
+from sso.oauth.clients import store
 from sso.oauth.clients.assertions import stored_jwks
+from sso.oauth.clients.attribute_rules import WITHOUT_SECRET, approval_values, check_attributes
+from sso.oauth.clients.profiles import RULES
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json, secrets_json
 from sso.oauth.clients.redirect_uris import match_redirect_uri
 from sso.oauth.clients.store import lock_client, secret_purpose
-from sso.oauth.model import DEVICE_CODE, Client, expiry_seconds
+from sso.oauth.model import Client, expiry_seconds
 
 # The values of a new client that the checks need.
 _NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None, "jwks": ""}
 _NEW |= {"application_id": 0, "resource_server": False, "grant_types": []}
 _NEW |= {"backchannel_logout_uri": "", "backchannel_logout_session_required": False}
-_NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": []}
+_NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": [], "jwks_uri": "", "id_alg": ""}
 _NEW |= {"registered_by": "", "approved": True, "disabled": False, "consent": False, "first_party": False}
 _NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
 _SECRET_COLUMNS = {"secret_sealed": "secret_expires", "second_sealed": "second_expires"}
 _COLUMNS = ClientChanges.model_fields.keys() - {"client_id", "client_secret", "client_secret_expires_at", "public"}
-_WITHOUT_SECRET = ("none", "private_key_jwt")
 _REDIRECTS = frozenset(("redirect_hosts", "redirect_uris"))
 _AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None, "registration_digest": None}
-# What a client that registered itself must be, and why: users are told that it is a third party.
-REGISTERED_GRANT_TYPES = ("authorization_code", "refresh_token")
-_REGISTERED: dict[str, Any] = {"profile": "oidc", "consent": True, "first_party": False, "resource_server": False}
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ class ClientOperations:
         if undo_of is not None:
             kept = await take_secrets(tx, self.keyring, undo_of, "client.delete", record.client_id)
             values |= self._sealed_secrets(record.client_id, kept)
-        _check_attributes(record, _NEW | values)
+        check_attributes(record, _NEW | values)
         self._check_redirect_uris(_NEW | values)
         await store.insert_client(tx, record.client_id, values)
         if registration:
@@ -97,7 +93,7 @@ class ClientOperations:
         """Changes a client that the caller has locked. Returns False if it has these values already."""
         client_id = client["client_id"]
         values = self._values(client_id, changes, client)
-        _check_attributes(changes, {**client, **values})
+        check_attributes(changes, {**client, **values})
         changed = {name: value for name, value in values.items() if client[name] != value}
         if not changed:
             return False
@@ -110,7 +106,8 @@ class ClientOperations:
             await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
         if "approved" in changed and client["registered_by"]:
             await store.mark_registration_used(tx, client_id)  # its time begins anew
-        if changed.get("disabled"):
+        # Tokens of an earlier profile may not be bound to a key.
+        if changed.get("disabled") or RULES[changed.get("profile", "strict")].binds_refresh_tokens:
             await store.revoke_grants(tx, client_id)
         elif changed.keys() & _REDIRECTS:
             old, new = Client.from_row(client), Client.from_row({**client, **changed})
@@ -142,22 +139,20 @@ class ClientOperations:
 
     def _values(self, client_id: str, changes: ClientChanges, old: Row | None) -> dict[str, Any]:
         """Returns the columns that the changes set."""
-        values = changes.model_dump(exclude_none=True, include=_COLUMNS)
+        values = changes.model_dump(exclude_none=True, include=_COLUMNS) | _profile_values(changes, old or _NEW)
         if "grant_types" in values:
             values["grant_types"] = list(dict.fromkeys(values["grant_types"]))
         if changes.client_secret is not None:
             if old is None or not self.has_secret(old, changes.client_secret):
                 sealed = self.keyring.encrypt(secret_purpose(client_id), changes.client_secret)
                 values |= _NO_SECRETS | {"secret_sealed": sealed}
-        elif changes.token_endpoint_auth_method in _WITHOUT_SECRET:
+        elif values.get("token_endpoint_auth_method") in WITHOUT_SECRET:
             values |= _NO_SECRETS
         if changes.client_secret_expires_at is not None:
             values |= _expiry(changes.client_secret_expires_at, old, values)
-        if changes.jwks is not None:
-            values["jwks"] = stored_jwks(changes.jwks)
         if changes.approved is not None:
-            values |= _approval(values, old)
-        return values
+            values |= approval_values(values, old)
+        return values | _key_values(changes)
 
     def _secrets(self, client: Row) -> dict[str, tuple[str, datetime | None]]:
         """Returns the secrets of a client with their ends, by their columns."""
@@ -193,77 +188,42 @@ class ClientOperations:
 
 def needs_secret(record: ClientRecord) -> bool:
     """Returns whether a new client authenticates with a secret and the record has none."""
-    has_other_method = record.public or record.token_endpoint_auth_method in _WITHOUT_SECRET
-    return record.client_secret is None and not has_other_method
+    demanded = RULES[record.profile or "strict"].attributes.get("token_endpoint_auth_method")
+    has_other_method = (demanded or record.token_endpoint_auth_method) in WITHOUT_SECRET
+    return record.client_secret is None and not record.public and not has_other_method
 
 
 def client_id_taken() -> FieldError:
     return FieldError(("client_id",), "is used by another client", status=409)
 
 
-def _check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
-    """Raises FieldError if attributes of the client, which has these values after the change, contradict each other."""
-    if not branding.has_own_logo(row):
-        raise FieldError(("logo_uri",), branding.EXPECTED_LOGO)
-    is_oidc, method, has_secret = row["profile"] == "oidc", row["token_endpoint_auth_method"], row["secret_sealed"]
-    if method and not is_oidc:
-        raise FieldError(("token_endpoint_auth_method",), "needs the profile oidc")
-    if method in _WITHOUT_SECRET and has_secret:
-        raise FieldError(("token_endpoint_auth_method",), f"with {method} the client has no client_secret")
-    if method == "private_key_jwt" and not row["jwks"]:
-        raise FieldError(("jwks",), "is required for private_key_jwt")
-    if DEVICE_CODE in row["grant_types"] and not is_oidc:
-        raise FieldError(("grant_types",), f"{DEVICE_CODE} needs the profile oidc")
-    if row["backchannel_logout_session_required"] and not (is_oidc and row["backchannel_logout_uri"]):
-        raise FieldError(("backchannel_logout_session_required",), "needs the profile oidc and backchannel_logout_uri")
-    _check_service(row)
-    _check_registered(row)
-    is_public = not has_secret and method != "private_key_jwt"
-    if is_public and (method.startswith("client_secret") or changes.public is False):
-        # Without a secret it would be a public client, which does not authenticate.
-        raise FieldError(("client_secret",), "is required for a client that is not public")
-    if changes.client_secret_expires_at and not has_secret:
-        raise FieldError(("client_secret_expires_at",), "the client has no client_secret")
-    if changes.public and not (is_public and is_oidc):
-        raise FieldError(("public",), "needs the profile oidc, and neither client_secret nor private_key_jwt")
+def _profile_values(changes: ClientChanges, old: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the attributes that the profile demands. Raises FieldError if the changes contradict them."""
+    profile = changes.profile or old["profile"]
+    rules = RULES[profile]
+    for name, demanded in rules.attributes.items():
+        if getattr(changes, name) not in (None, demanded):
+            expected = demanded if isinstance(demanded, str) else "true"
+            raise FieldError((name,), f"must be {expected} with the profile {profile}")
+    algorithm = old["id_alg"] if changes.id_alg is None else changes.id_alg
+    default = {} if algorithm in rules.signing_algorithms else {"id_alg": rules.signing_algorithms[0]}
+    return {**rules.attributes, **default}
 
 
-def _check_service(row: dict[str, Any]) -> None:
-    """Raises FieldError if a service client or a resource server lacks something."""
-    is_service = "client_credentials" in row["grant_types"]
-    if not is_service and not row["resource_server"]:
-        return
-    field, needs = ("grant_types", "client_credentials needs") if is_service else ("resource_server", "needs")
-    if row["profile"] != "oidc" or (row["secret_sealed"] is None and not row["jwks"]):
-        raise FieldError((field,), f"{needs} the profile oidc, and client_secret or jwks")
-    if not row["application_id"]:
-        raise FieldError((field,), f"{needs} application_id")
-
-
-def _approval(values: dict[str, Any], old: Row | None) -> dict[str, Any]:
-    """Returns the columns that follow from ``approved``.
-
-    A client that is not approved is disabled, which every endpoint checks already. The approval enables it.
-    """
-    if values["approved"]:
-        waited = old is not None and not old["approved"]
-        return {"disabled": values.get("disabled", False)} if waited else {}
-    return {"disabled": values.get("disabled", True)}
-
-
-def _check_registered(row: dict[str, Any]) -> None:
-    """Raises FieldError if a client is enabled before it is approved, or one that registered itself gets more rights
-    than a third party may have."""
-    if not row["approved"] and not row["disabled"]:
-        raise FieldError(("disabled",), "the client waits for an approval: expected approved to be true as well")
-    if not row["registered_by"]:
-        return
-    for name, value in _REGISTERED.items():
-        if row[name] != value:
-            raise FieldError((name,), f"must be {orjson.dumps(value).decode()} for a client that registered itself")
-    if not set(row["grant_types"]) <= set(REGISTERED_GRANT_TYPES):
-        names = " and ".join(REGISTERED_GRANT_TYPES)
-        raise FieldError(("grant_types",), f"must be {names} for a client that registered itself")
+def _key_values(changes: ClientChanges) -> dict[str, Any]:
+    """Returns the columns of the keys, which are in one place: a new one replaces the other."""
+    values: dict[str, Any] = {}
+    if changes.jwks is not None:
+        values["jwks"] = stored_jwks(changes.jwks)
+        if values["jwks"]:
+            values["jwks_uri"] = ""
+    if changes.jwks_uri is not None:
+        if changes.jwks_uri and values.get("jwks"):
+            raise FieldError(("jwks_uri",), "excludes jwks: the keys are in one place")
+        values["jwks_uri"] = changes.jwks_uri or values.get("jwks_uri", "")
+        if changes.jwks_uri:
+            values["jwks"] = ""
+    return values
 
 
 def _expiry(expires_at: int, old: Row | None, values: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from sso.core.field_errors import FieldError
 from sso.db.transaction import Row
-from sso.oauth.clients.operations import REGISTERED_GRANT_TYPES
+from sso.oauth.clients.attribute_rules import REGISTERED_GRANT_TYPES
 from sso.oauth.clients.record import ClientChanges
 from sso.oauth.clients.redirect_uris import LOOPBACK, browser_origin
 from sso.oauth.model import SCOPES, Client
@@ -49,6 +49,7 @@ class ClientMetadata(RequestModel):
         "client_secret_basic"  # noqa: S105 - a method
     )
     jwks: JsonObject | None = None
+    jwks_uri: None = None  # a stranger must not choose an address that this service asks for keys again and again
     post_logout_redirect_uris: Uris = Field(default_factory=list)
     id_token_signed_response_alg: Literal["RS256", "ES256", "EdDSA"] = "RS256"  # noqa: S105 - an algorithm
     require_pushed_authorization_requests: bool = False
