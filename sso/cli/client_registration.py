@@ -17,7 +17,7 @@ CLIENT_ID = click.argument("client_id", callback=utf8_argument)
 def approve(ctx: click.Context, client_id: str) -> None:
     """Approve a client that registered itself. Users can then sign in to it, as to a third party.
 
-    \\b
+    \b
     Example:
       sso client approve r-7ZkW3mWcX1Ue0JtQf8yLRA
       sso client approve https://agent.example.com/client.json
@@ -32,7 +32,7 @@ def approve(ctx: click.Context, client_id: str) -> None:
 def refuse(ctx: click.Context, client_id: str) -> None:
     """Refuse a client that waits for approval: delete it, or disable it if its id is the address of a document.
 
-    \\b
+    \b
     Example:
       sso client refuse r-7ZkW3mWcX1Ue0JtQf8yLRA
     """
@@ -51,7 +51,7 @@ def registration_token(ctx: click.Context, uses: int, days: int) -> None:
 
     Clients that are registered with it need no approval. It is not shown again.
 
-    \\b
+    \b
     Example:
       sso client registration-token --uses 5 --days 1
     """
@@ -65,7 +65,7 @@ def registration_token(ctx: click.Context, uses: int, days: int) -> None:
 def registration_tokens(ctx: click.Context, revoke: str | None, form: Format | None) -> None:
     """List the registration tokens that can still be used, or revoke one.
 
-    \\b
+    \b
     Example:
       sso client registration-tokens
       sso client registration-tokens --revoke 3

@@ -43,6 +43,8 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "require_pushed_authorization_requests": False,
         "dpop_bound_access_tokens": False,
         "jwks_uri": "",
+        "registered_by": "",
+        "approved": True,
         "access_token_format": "opaque",
         "secret_expires": None,
         "client_secret_expires_at": 0,
@@ -177,3 +179,22 @@ def test_service_client_names_the_option_that_is_missing_and_warns_about_an_unkn
     added = server.sso(*command, "--application-id", "987654")
     assert "client_secret" in added.stdout
     assert added.stderr == "warning: application_id: there is no application 987654 yet\n"
+
+
+def test_registration_tokens_and_approvals(server: Server) -> None:
+    assert len(server.sso("client", "registration-token", "--uses", "3", "--days", "1").stdout.strip()) == 43
+    token = json.loads(server.sso("client", "registration-tokens", "--json").stdout)
+    assert (token["uses"], token["uses_left"]) == (3, 3)
+    server.sso("client", "registration-tokens", "--revoke", token["id"])
+    assert server.sso("client", "registration-tokens", "--json").stdout == ""
+    assert server.sso("client", "registration-tokens", "--revoke", token["id"], check=False).returncode == 1
+    for client_id in ("cli-waits", "cli-refused"):
+        server.apply({"clients": [{"client_id": client_id, "profile": "oidc", "public": True, "approved": False}]})
+    assert "waits for approval" in server.sso("client", "list").stdout
+    assert server.sso("client", "enable", "cli-waits", check=False).returncode == 1
+    server.sso("client", "approve", "cli-waits")
+    shown = json.loads(server.sso("client", "show", "cli-waits").stdout)
+    assert (shown["approved"], shown["disabled"]) == (True, False)
+    assert server.sso("client", "refuse", "cli-waits", check=False).returncode == 1
+    server.sso("client", "refuse", "cli-refused")
+    assert server.sso("client", "show", "cli-refused", check=False).returncode == 1

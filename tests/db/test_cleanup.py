@@ -31,3 +31,30 @@ async def test_error_in_one_table_does_not_stop_the_others(services: Services) -
         assert await cleanup.delete_expired(services.database) == 2
     assert [(entry["event"], entry["table"]) for entry in logs] == [("cleanup.table_failed", "browser_sessions")]
     assert [row["id"] for row in await run("SELECT id FROM sign_ins", [])] == ["b"]
+
+
+async def test_clients_that_registered_themselves_and_are_not_used_are_deleted(services: Services) -> None:
+    user = await add_user(services)
+    run = services.database.run_sql
+    clients = {
+        "new": (1, True), "used": (40, True), "unused": (40, True), "waits": (3, False), "forgotten": (8, False),
+    }  # fmt: skip
+    for client_id, (days, approved) in clients.items():
+        await run(
+            """INSERT INTO oauth_clients (client_id, registered_by, approved, registration_used)
+            VALUES ($1, 'open', $2, now() - make_interval(days => $3))""",
+            [client_id, approved, days],
+        )
+    await run("INSERT INTO oauth_clients (client_id, created) VALUES ('ours', now() - interval '900 days')", [])
+    await run(
+        """INSERT INTO oauth_grants (id, client_id, user_id, redirect_uri, scopes, auth_time, issued, ends, last_used, expires)
+        VALUES ('g', 'used', $1, '', '{openid}', 0, 0, 0, now(), now() + interval '1 hour')""",
+        [user.user_id],
+    )
+    await cleanup.delete_expired(services.database, client_days=30)
+    rows = await run("SELECT client_id FROM oauth_clients ORDER BY client_id", [])
+    assert [row["client_id"] for row in rows] == ["new", "ours", "used", "waits"]
+    # A use is remembered: the client stays when its last grant has ended.
+    await run("DELETE FROM oauth_grants", [])
+    await cleanup.delete_expired(services.database, client_days=30)
+    assert await run("SELECT client_id FROM oauth_clients WHERE client_id = 'used'", [])

@@ -35,3 +35,31 @@ def test_discovery_advertises_the_bearer_of_strict_clients(server: Server) -> No
     value = f"{server.base_url}/client-authentication/sha1-bearer"
     assert document["token_endpoint_auth_methods_supported"][-1] == value
     assert value not in document["introspection_endpoint_auth_methods_supported"]
+
+
+@pytest.mark.parametrize(
+    ("api", "request_path"),
+    [
+        ("/api/admin", "/api/admin/users"),
+        ("/api/permissions", "/api/permissions/check"),
+        ("/access/v1", "/access/v1/evaluation"),
+    ],
+)
+def test_refusals_of_an_api_lead_to_its_metadata(server: Server, api: str, request_path: str) -> None:
+    """RFC 9728: from the address of an API alone, a program finds the authorization server."""
+    question = {"subject": {"type": "user", "id": "1"}, "action": {"name": "x"}, "resource": {"type": "a", "id": "1"}}
+    with server.client(headers={"Origin": "https://agent.example.com"}) as client:
+        if api == "/api/admin":
+            refused = client.get(request_path)
+        else:
+            refused = client.post(request_path, json=question | {"user_id": "1", "application_id": 1})
+        assert refused.status_code == 401, refused.text
+        metadata_url = f"{server.base_url}/.well-known/oauth-protected-resource{api}"
+        assert refused.headers["WWW-Authenticate"] == f'Bearer resource_metadata="{metadata_url}"'
+        answer = client.get(metadata_url.removeprefix(server.base_url))
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        metadata = answer.json()
+        assert metadata["resource"] == f"{server.base_url}{api}"
+        assert metadata["authorization_servers"] == [server.base_url]
+        root = client.get("/.well-known/oauth-protected-resource").json()
+        assert root["resource"] == server.base_url
