@@ -11,7 +11,7 @@ import trio
 from sso.cli.play.client import GameLoginError
 from sso.cli.play.guest_key import GuestKey
 from sso.cli.play.login import GameLoginOptions, Interrupted, log_in, log_in_guest
-from sso.cli.play.screen import Screen, print_json
+from sso.cli.play.screen import Screen, print_json, print_line
 from sso.cli.play.signing import BadKey, SigningKey
 
 
@@ -40,9 +40,9 @@ def serve_script(base_url: str, file: Path) -> None:
     from sso.cli.play.scripted.service import ScriptedService
 
     try:
-        service = ScriptedService(read_script(file), click.echo)
+        service = ScriptedService(read_script(file), print_line)
         address = urlsplit(base_url)
-        click.echo(f"Playing {file} at {base_url} (Ctrl-C to leave)")
+        print_line(f"Playing {file} at {base_url} (Ctrl-C to leave)")
         trio.run(service.serve, address.port or 80, address.hostname or "")
     except BadScript as error:
         raise click.ClickException(str(error)) from None

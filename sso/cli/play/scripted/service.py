@@ -1,6 +1,5 @@
 """Plays a script on a real socket. What a game does otherwise than the script says is a violation."""
 
-import base64
 import json
 import socket
 import struct
@@ -10,13 +9,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import h11
 import trio
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import load_der_public_key, load_pem_public_key
 
 from sso.cli.play.scripted.script import Script, Step
 from sso.cli.play.scripted.web_socket import play_socket
+from sso.cli.play.signing import is_signed
 
 EARLY_S = 0.1  # by which timers of games may be inexact
 MAX_BODY = 1 << 20
@@ -153,30 +149,6 @@ def _fields(body: bytes) -> dict[str, Any]:
     except ValueError:
         return dict(parse_qsl(body.decode(errors="replace")))
     return fields if isinstance(fields, dict) else {}
-
-
-def is_signed(public_key: str, body: bytes, signature: str) -> bool:
-    """Returns whether the signature over the body is by this key: RSA, Ed25519 or P-256."""
-    try:
-        text = public_key.strip()
-        key = (
-            load_pem_public_key(text.encode())
-            if text.startswith("-----")
-            else load_der_public_key(base64.b64decode(text, validate=True))
-        )
-        raw = base64.b64decode(signature, validate=True)
-        match key:
-            case rsa.RSAPublicKey():
-                key.verify(raw, body, padding.PKCS1v15(), SHA256())
-            case ec.EllipticCurvePublicKey():
-                key.verify(raw, body, ec.ECDSA(SHA256()))
-            case ed25519.Ed25519PublicKey():
-                key.verify(raw, body)
-            case _:
-                return False
-    except (ValueError, InvalidSignature):
-        return False
-    return True
 
 
 async def _read_request(stream: trio.SocketStream, connection: h11.Connection) -> tuple[h11.Request | None, bytes]:
