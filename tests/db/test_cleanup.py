@@ -47,7 +47,8 @@ async def test_clients_that_registered_themselves_and_are_not_used_are_deleted(s
         )
     await run("INSERT INTO oauth_clients (client_id, created) VALUES ('ours', now() - interval '900 days')", [])
     await run(
-        """INSERT INTO oauth_grants (id, client_id, user_id, redirect_uri, scopes, auth_time, issued, ends, last_used, expires)
+        """INSERT INTO oauth_grants (id, client_id, user_id, redirect_uri, scopes, auth_time, issued, ends,
+            last_used, expires)
         VALUES ('g', 'used', $1, '', '{openid}', 0, 0, 0, now(), now() + interval '1 hour')""",
         [user.user_id],
     )

@@ -12,6 +12,7 @@ from sso.oauth.grant_types.token_request import TokenRequest
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
+from sso.web.client_address import LOCAL
 from tests.kit.builders import add_user
 
 SECRET = "a-secret-of-the-shop"
@@ -54,7 +55,7 @@ async def new_code(services: Services, challenge: str | None = None, **fields: A
     parameters = Parameters.read(urlencode(query).encode())
     assert parameters
     authorize = services.oauth.authorize
-    request = await authorize.validate(parameters, *await authorize.find_client(parameters))
+    request = await authorize.validate(parameters, *await authorize.find_client(parameters, LOCAL))
     outcome = await authorize.begin(request, session)
     assert isinstance(outcome, RedirectTo)
     return parse_qs(urlsplit(outcome.url).query)["code"][0]

@@ -16,6 +16,7 @@ from sso.oauth.authorization.request import Parameters
 from sso.oauth.authorization.response import RedirectTo
 from sso.oauth.model import AuthorizationRequest
 from sso.services import Services
+from sso.web.client_address import LOCAL
 from tests.kit.builders import add_user
 from tests.kit.conditions import LIMIT_S
 from tests.oauth.in_process import apply_client
@@ -35,7 +36,7 @@ async def new_request(services: Services, client_id: str) -> AuthorizationReques
     parameters = Parameters.read(urlencode(query).encode())
     assert parameters
     authorize = services.oauth.authorize
-    return await authorize.validate(parameters, *await authorize.find_client(parameters))
+    return await authorize.validate(parameters, *await authorize.find_client(parameters, LOCAL))
 
 
 async def begin_while_held(services: Services, session: Session | None) -> list[tuple[str, Outcome]]:
