@@ -186,12 +186,17 @@ def authorize_pages(
             host=pending.request.redirect.origin.partition("://")[2],
             consent=consent,
             third_party=_third_party(pending.request),
-            port=pending.request.redirect.loopback_port if asks_each_time(pending.request) else None,
+            port=pending.request.redirect.loopback_port if _acts_for_user(pending.request) else None,
             knows=describe_scopes(pending.request.disclosed_scopes),
             offline="offline_access" in pending.request.scopes,
         )
 
     return routes
+
+
+def _acts_for_user(authorization: AuthorizationRequest) -> bool:
+    """A program of our own on the machine of the user gets the rights of the user; a third party does not."""
+    return asks_each_time(authorization) and not authorization.client.registered_by
 
 
 def _third_party(authorization: AuthorizationRequest) -> str:
