@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.admin.conftest import root, studio
 from tests.kit.oauth import close_all
 from tests.kit.server import Server, until
 from tests.kit.signals import POLL, PUSH, PushReceiver, SignalClient, push_receiver, signal_client
+
+__all__ = ["root", "studio"]
 
 
 @pytest.fixture(scope="module", autouse=True)
