@@ -17,6 +17,28 @@ from sso.perm.engine.records import Assignment
 from sso.perm.engine.time_windows import DAYS, FOREVER, MAX_MOMENT, TimeWindow, WeeklyHours
 from sso.perm.engine.user_facts import UserFacts
 
+MALFORMED_WINDOWS: list[dict[str, Any]] = [
+    {"from": "0"},
+    {"from": 1.5},
+    {"from": -1},
+    {"from": MAX_MOMENT + 1},
+    {"from": None, "until": 5},
+    {"until": True},
+    {"until": -1},
+    {"until": "5"},
+    {"weekly": []},
+    {"weekly": {}},
+    {"weekly": False},
+    {"weekly": 5},
+    {"weekly": ["sat"]},
+    {"weekly": [{"days": ["someday"]}]},
+    {"weekly": [{"days": 6}]},
+    {"weekly": [{"from": "25:00"}]},
+    {"weekly": [{"to": 10}]},
+    {"from": 0, "zone": "Nowhere/City"},
+    {"from": 0, "zone": 5},
+]
+
 
 @pytest.mark.parametrize(
     "stored",
@@ -38,30 +60,7 @@ from sso.perm.engine.user_facts import UserFacts
         {"or": [{"everyone": True}, {"unknown": 1}]},
         {"everyone": True, "unknown": 1},
         {"everyone": True, "time": "always"},
-        *(
-            {"everyone": True, "time": time}
-            for time in (
-                {"from": "0"},
-                {"from": 1.5},
-                {"from": -1},
-                {"from": MAX_MOMENT + 1},
-                {"from": None, "until": 5},
-                {"until": True},
-                {"until": -1},
-                {"until": "5"},
-                {"weekly": []},
-                {"weekly": {}},
-                {"weekly": False},
-                {"weekly": 5},
-                {"weekly": ["sat"]},
-                {"weekly": [{"days": ["someday"]}]},
-                {"weekly": [{"days": 6}]},
-                {"weekly": [{"from": "25:00"}]},
-                {"weekly": [{"to": 10}]},
-                {"from": 0, "zone": "Nowhere/City"},
-                {"from": 0, "zone": 5},
-            )
-        ),
+        *({"everyone": True, "time": time} for time in MALFORMED_WINDOWS),
     ],
 )
 def test_malformed_condition_is_never(stored: Any) -> None:
