@@ -10,10 +10,9 @@ from typing import Any
 
 from sso.accounts.assurance import assurance_change
 from sso.accounts.authentication_context import PASSWORD, AuthenticationContext, has_second_factor
-from sso.accounts.ended_session_store import END, why_ended
+from sso.accounts.ended_session_store import end_session, end_sessions_by_digest, why_ended
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.guarded_statements import guarded_by_user
-from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.login.rate_limit import raise_if_blocked
 from sso.accounts.login.rate_limit_store import SUCCESS_COLUMNS
 from sso.accounts.model import User
@@ -25,14 +24,12 @@ from sso.accounts.session_statements import (
     STEP_UP,
     STEP_UP_AND_COUNT,
 )
-from sso.backchannel_logout.store import end_site_sessions
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Transaction
 from sso.signals.recording import PUSH_TOPIC
 
 CHALLENGE_S = 600
@@ -63,10 +60,6 @@ _REPLACE = Statement(
         (SELECT auth FROM replaced_sessions LIMIT 1) AS auth, EXISTS (
         SELECT FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[])) AND user_id <> :user_id
     ) AS is_of_another_user"""
-)
-_END_BY_SECRET = Statement(
-    """DELETE FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[]))
-    RETURNING user_id, coalesce(sid, id) AS sid"""
 )
 _LIST = Statement(
     """SELECT id, created, last_seen, address, device FROM browser_sessions
@@ -276,7 +269,7 @@ class SessionStore:
 
     async def end(self, user_id: str, session_id: str) -> bool:
         """Returns False if the user has no such session."""
-        ended = await self._database.transaction(_end_session, user_id, session_id)
+        ended = await self._database.transaction(end_session, user_id, session_id)
         self._wake_senders()
         return ended
 
@@ -285,7 +278,7 @@ class SessionStore:
         row = await self._database.row(_REPLACE, digests=list(digests), user_id=user_id, life=float(self._life_s))
         assert row is not None
         if row["is_of_another_user"]:
-            await self._database.transaction(_end_by_secret, digests)
+            await self._database.transaction(end_sessions_by_digest, digests)
             self._wake_senders()
         return row["sid"], row["auth"]
 
@@ -306,17 +299,3 @@ class SessionStore:
 
     async def drop_challenge(self, secret: str) -> None:
         await self._database.value(_DROP_CHALLENGE, digest=digest(secret))
-
-
-async def _end_session(tx: Transaction, user_id: str, session_id: str) -> bool:
-    row = await tx.row(END, user_id=user_id, id=session_id)
-    if row is None:
-        return False
-    await end_site_sessions(tx, user_id, sids=[row["sid"]])
-    await record_event(tx, user_id, EventKind.SESSION_ENDED, device=row["device"])
-    return True
-
-
-async def _end_by_secret(tx: Transaction, digests: Sequence[bytes]) -> None:
-    for row in await tx.rows(_END_BY_SECRET, digests=list(digests)):
-        await end_site_sessions(tx, row["user_id"], sids=[row["sid"]])

@@ -35,7 +35,7 @@ ADVICE = (
 WHOLE_SCHEMA = re.compile(r"\.schema$|^\.components\.schemas\.[^.]+$")
 KEYWORDS = {
     "$ref", "additionalProperties", "allOf", "anyOf", "const", "default", "description", "enum", "examples", "format",
-    "items", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "pattern", "patternProperties",
+    "items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minimum", "pattern", "patternProperties",
     "properties", "propertyNames", "required", "title", "type",
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.admin.conftest import Administrator
-from tests.kit.browser import AuthenticatorApp, query
+from tests.kit.browser import AuthenticatorApp, query, user_id_of
 from tests.kit.browser import Browser as PageBrowser
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.oauth import ACR_MFA, ACR_PASSWORD, Browser, new_browser
@@ -18,11 +18,6 @@ from tests.kit.signals import RISC, event_of, names_of, new_application, signal_
 from tests.ssf.conftest import BothReceivers
 
 NEW_PASSWORD = "violet tractor sings quietly"
-
-
-def user_id_of(server: Server, login: str) -> str:
-    (row,) = query(server, "SELECT user_id FROM users WHERE login = $1", login)
-    return str(row["user_id"])
 
 
 def account_page(server: Server, login: str) -> PageBrowser:

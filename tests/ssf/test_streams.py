@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.admin.conftest import Administrator
-from tests.kit.browser import query
+from tests.kit.browser import query, user_id_of
 from tests.kit.oauth import TOKEN, Browser, error_of, new_browser
 from tests.kit.server import Server, until
 from tests.kit.signals import (
@@ -24,7 +24,6 @@ from tests.kit.signals import (
     signal_client,
     wait_for_tokens,
 )
-from tests.ssf.test_events import user_id_of
 
 FIRST_NAMES = ["session-revoked", "account-disabled"]
 

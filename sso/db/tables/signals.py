@@ -56,7 +56,7 @@ signal_events = Table(
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("stream_id", Text, ForeignKey("signal_streams.stream_id", ondelete="CASCADE"), nullable=False),
-    Column("jti", Text, nullable=False, server_default=text("CAST(gen_random_uuid() AS text)")),
+    Column("jti", Text, nullable=False, server_default=text("(gen_random_uuid())::text")),
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("type", Text, nullable=False),
     Column("sub", Text),  # the id of a user, who may have been erased; NULL: it is about the stream

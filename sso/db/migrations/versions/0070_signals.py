@@ -71,7 +71,7 @@ def upgrade() -> None:
         "signal_events",
         sa.Column("id", sa.BigInteger(), sa.Identity(), primary_key=True),
         _reference("stream_id", "signal_streams.stream_id"),
-        sa.Column("jti", sa.Text(), nullable=False, server_default=sa.text("CAST(gen_random_uuid() AS text)")),
+        sa.Column("jti", sa.Text(), nullable=False, server_default=sa.text("(gen_random_uuid())::text")),
         _moment("at", is_now=True),
         sa.Column("type", sa.Text(), nullable=False),
         sa.Column("sub", sa.Text()),
