@@ -158,10 +158,10 @@ class SessionStore:
         self._start_and_count = guarded_by_user(
             database, "accounts.session_store.START_AND_COUNT", START_AND_COUNT, NEW_SESSION_COLUMNS | SUCCESS_COLUMNS
         )
-        columns = NEW_SESSION_COLUMNS | ASSURANCE_COLUMN
-        self._step_up = guarded_by_user(database, "accounts.session_store.STEP_UP", STEP_UP, columns)
+        step_up = NEW_SESSION_COLUMNS | ASSURANCE_COLUMN
+        self._step_up = guarded_by_user(database, "accounts.session_store.STEP_UP", STEP_UP, step_up)
         self._step_up_and_count = guarded_by_user(
-            database, "accounts.session_store.STEP_UP_AND_COUNT", STEP_UP_AND_COUNT, columns | SUCCESS_COLUMNS
+            database, "accounts.session_store.STEP_UP_AND_COUNT", STEP_UP_AND_COUNT, step_up | SUCCESS_COLUMNS
         )
         self._start_challenge = guarded_by_user(
             database,
@@ -225,9 +225,8 @@ class SessionStore:
         if user.is_guest:  # whatever is linked to a guest: only the game signs a guest in
             raise InvalidCredentials
         # A statement of its own, because it may wait for a transaction that is ending the session.
-        sid, old_auth = None, None
-        if session:
-            sid, old_auth = await self._replace(user.user_id, [digest(old) for old in (session, visit) if old])
+        replaced = [digest(old) for old in (session, visit) if old]
+        sid, old_auth = await self._replace(user.user_id, replaced) if session else (None, None)
         secret, session_id = secret_token(), record_id()
         values = dict(success or {})
         start = self._start_and_count if success else self._start
