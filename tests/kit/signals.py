@@ -36,8 +36,9 @@ class PushReceiver:
 
 
 @contextmanager
-def push_receiver() -> Iterator[PushReceiver]:
-    receiver = PushReceiver()
+def push_receiver(receiver: PushReceiver | None = None) -> Iterator[PushReceiver]:
+    """Listens on a free port, or continues a receiver that was stopped, on its port."""
+    receiver = receiver or PushReceiver()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -54,7 +55,7 @@ def push_receiver() -> Iterator[PushReceiver]:
         def log_message(self, *_: object) -> None:
             """Prints nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", receiver.port), Handler)
     receiver.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

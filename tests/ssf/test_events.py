@@ -97,7 +97,7 @@ CHANGES: list[tuple[Change, list[str]]] = [
     (enable_while_banned, [DISABLED, REVOKED, REVOKED, DISABLED, ENABLED]),
     (erase, [REVOKED, DISABLED, "account-purged"]),
 ]
-CREDENTIALS = {
+CREDENTIALS: dict[Change, list[tuple[str, str]]] = {
     change_password: [("password", "update")],
     add_totp: [("app", "create"), ("recovery-codes", "create")],
     remove_factors: [("app", "create"), ("recovery-codes", "create"), ("second-factors", "revoke")],
