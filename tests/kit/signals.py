@@ -36,9 +36,9 @@ class PushReceiver:
 
 
 @contextmanager
-def push_receiver(receiver: PushReceiver | None = None) -> Iterator[PushReceiver]:
+def push_receiver(continued: PushReceiver | None = None) -> Iterator[PushReceiver]:
     """Listens on a free port, or continues a receiver that was stopped, on its port."""
-    receiver = receiver or PushReceiver()
+    receiver = continued or PushReceiver()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
