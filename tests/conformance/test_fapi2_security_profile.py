@@ -182,7 +182,8 @@ def bound_code(at_par: str, *, same_key: bool) -> Check:
 def outside_is_ignored(name: str, pushed: str | None) -> Check:
     def check(run: Run) -> None:
         verifier, challenge = pkce()
-        answer = run.client.push(challenge, **{name: pushed})
+        inside: dict[str, Any] = {name: pushed}
+        answer = run.client.push(challenge, **inside)
         redirect = query_of(run.client.follow(run.browser, answer, **{name: "outside"}))
         assert redirect.get("state") == (pushed if name == "state" else "s-1")
         redeem(run, redirect["code"], verifier, nonce_claim=pushed if name == "nonce" else "n-1")
