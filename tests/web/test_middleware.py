@@ -43,6 +43,10 @@ AUTHZEN = (
     "/.well-known/authzen-configuration", "/access/v1/evaluation", "/access/v1/evaluations", "/access/v1/search/action",
     "/access/v1/search/subject", "/access/v1/search/resource",
 )  # fmt: skip
+SIGNALS = (
+    "/.well-known/ssf-configuration", "/ssf/stream", "/ssf/status", "/ssf/subjects:add", "/ssf/subjects:remove",
+    "/ssf/verify", "/ssf/poll",
+)  # fmt: skip
 ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
@@ -62,7 +66,8 @@ ADMIN = tuple(
         "roles/<application_id>/<name>", "schemas", "schemas/<application_id>",
         "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients",
         "clients/<client_id>", "clients/<client_id>/rotate-secret", "registration-tokens",
-        "registration-tokens/<token_id>",
+        "registration-tokens/<token_id>", "clients/<client_id>/signal-streams",
+        "clients/<client_id>/signal-streams/<stream_id>",
         "assertions/test", "brand", "game-sessions", "game-sessions/<gsid>", "violations/<violation_id>",
         "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
         "state", "state/apply", "state/diff", "state/export", "webhooks/<webhook_id>/dead-letters",
@@ -99,7 +104,7 @@ ROUTES = (
     "/register", "/register/code", "/register/complete", "/reset", "/device",
     "/proxy/api/login", "/proxy/api/guest", "/proxy/api/ticket", "/proxy/api/data/<link>",
     "/healthz", "/readyz", "/static/<path:filename>",
-    *KEYS, *OAUTH, *PERMISSIONS, *AUTHZEN, *ADMIN, *GAMES,
+    *KEYS, *OAUTH, *PERMISSIONS, *AUTHZEN, *SIGNALS, *ADMIN, *GAMES,
 )  # fmt: skip
 # Forms, and the login operation. OAuth, permissions and games test their own routes.
 POSTS = tuple(
@@ -124,6 +129,7 @@ POSTS = tuple(
         *OAUTH,
         *PERMISSIONS,
         *AUTHZEN,
+        *SIGNALS,
         *ADMIN,
         *GAMES,
     )
@@ -441,9 +447,10 @@ def test_endless_chunked_body_gets_413(server: Server) -> None:
 
 
 def test_other_methods_get_405_with_allow(client: httpx.Client) -> None:
-    """Only the management API and the registration of clients have PUT, PATCH and DELETE, which a form cannot send."""
+    """Only a few APIs have PUT, PATCH and DELETE, which a form cannot send."""
+    with_others = (*ADMIN, "/ssf/stream", "/proxy/oauth/register/<client_id>")
     for path in ROUTES:
-        others = {"PUT", "PATCH", "DELETE"} if path in ADMIN or path.endswith("register/<client_id>") else set()
+        others = {"PUT", "PATCH", "DELETE"} if path in with_others else set()
         for method in {"PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "X"} - others:
             response = client.request(method, path)
             assert response.status_code == 405, (method, path)
