@@ -207,12 +207,13 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.oauth.token_endpoint,
         s.oauth.revocation,
         s.oauth.token_store,
-        s.oauth.token_exchange,
+        s.oauth.user_jwt_exchange,
         s.oauth.assertions,
         s.oauth.introspection,
         s.oauth.pushed_requests,
         s.oauth.dpop_proofs,
         s.device_login.grant,
+        s.oauth.token_exchange,
     )
     yield device_routes(s.device_login.authorization, s.oauth.assertions)
     yield discovery_routes(s.keys, s.settings.base_url)

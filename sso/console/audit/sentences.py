@@ -71,6 +71,7 @@ _TEMPLATES: Mapping[str, str] = {
     "user.merge": "merged {user} into another user",
     "user.reset_2fa": "removed the second factors of {user}",
     "user.restore": "restored the account of {user}",
+    "user.token_exchange": "exchanged an access token of {user}, to act for them",
     "user.unlink": "removed a way in which {user} signs in",
     "user.unmerge": "undid the merge of {user} into another user",
     "user.upgrade": "made the guest {user} an account",

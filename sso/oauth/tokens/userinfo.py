@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sso.oauth.errors import InvalidAccessToken, InvalidBoundToken, InvalidDpopProof
+from sso.oauth.errors import InsufficientScope, InvalidAccessToken, InvalidBoundToken, InvalidDpopProof
 from sso.oauth.model import AccessToken
 from sso.oauth.tokens.claims import scope_claims
 from sso.oauth.tokens.dpop import DpopProof, DpopProofs
@@ -37,6 +37,8 @@ async def require_bound_token(
 
 
 def userinfo_claims(access: AccessToken) -> dict[str, Any]:
+    if "openid" not in access.scopes:  # an exchanged token, whose client wanted less
+        raise InsufficientScope
     claims: dict[str, Any] = {"status": "ok", "sub": access.user_id, **scope_claims(access)}
     if "trust" in access.scopes:
         claims |= {"email_verified": access.email_verified, "phone_verified": access.phone_verified}
