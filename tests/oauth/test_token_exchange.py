@@ -143,7 +143,7 @@ def test_exchange_never_widens(
 ) -> None:
     stranger = new_site(server, **{**SERVICE, "application_id": APPLICATION + 1})
     names = {"stranger": stranger.client_id, "chat": chat.client_id}
-    values = {
+    values: dict[str, Any] = {
         name: [text.format(**names) for text in value] if isinstance(value, list) else value.format(**names)
         for name, value in fields.items()
     }
