@@ -29,26 +29,34 @@ class DocumentUnavailable(Exception):
     """The document cannot be fetched, or is not a JSON object. The text says why."""
 
 
+@dataclass(frozen=True, eq=False)
+class FetchedDocument:
+    """It is the same object until the document is fetched again, so callers can keep what they made of it."""
+
+    content: dict[str, Any]
+    fetched: float  # by the clock of Trio; a caller that needs a newer one names it
+
+
 @dataclass
 class _KeptDocument:
     lock: trio.Lock = field(default_factory=trio.Lock)
-    document: dict[str, Any] | None = None
-    fetched: float = float("-inf")
+    document: FetchedDocument | None = None
     tried: float = float("-inf")
     age_s: float = 0
     problem: str = ""  # of the last try; "" if it succeeded
+
+    @property
+    def fetched(self) -> float:
+        return self.document.fetched if self.document else float("-inf")
+
+    def is_usable(self, now: float, newer_than: float) -> bool:
+        return newer_than < self.fetched and now - self.fetched <= MAX_STALE_S
 
     def is_current(self, now: float, newer_than: float) -> bool:
         """Returns whether it need not be fetched now, also because a request has just been made."""
         if self.problem or newer_than >= self.fetched:
             return now - self.tried < RETRY_S
         return now - self.fetched < self.age_s
-
-
-@dataclass(frozen=True)
-class FetchedDocument:
-    content: dict[str, Any]
-    fetched: float  # by the clock of Trio; a caller that needs a newer one names it
 
 
 class FetchedDocuments:
@@ -62,18 +70,21 @@ class FetchedDocuments:
         """Returns the document. Raises DocumentUnavailable.
 
         With ``newer_than``, a kept document that was fetched at that time or before is fetched anew, but not more often
-        than every ``RETRY_S`` seconds: such as a key set that lacks a key.
+        than every ``RETRY_S`` seconds: such as a key set that lacks a key. A caller waits for the request of
+        another one only if the kept document is of no use.
         """
         if not is_outgoing_url(url, allow_http=self._allow_http):
             raise DocumentUnavailable(EXPECTED)
         entry = self._entry(url)
-        if not entry.is_current(trio.current_time(), newer_than):
+        now = trio.current_time()
+        is_being_fetched = entry.lock.locked() and entry.is_usable(now, newer_than)
+        if not entry.is_current(now, newer_than) and not is_being_fetched:
             async with entry.lock:
                 if not entry.is_current(trio.current_time(), newer_than):
                     await self._fetch(url, entry)
         if entry.document is None or trio.current_time() - entry.fetched > MAX_STALE_S:
             raise DocumentUnavailable(entry.problem)
-        return FetchedDocument(entry.document, entry.fetched)
+        return entry.document
 
     def _entry(self, url: str) -> _KeptDocument:
         entry = self._entries.setdefault(url, _KeptDocument())
@@ -86,11 +97,11 @@ class FetchedDocuments:
         entry.tried = trio.current_time()
         try:
             answer = await self._client.send("GET", url, {})
-            entry.document = _read(answer)
+            entry.document = FetchedDocument(_read(answer), entry.tried)
         except (NoAnswer, UnusableAnswer, AddressRefused, DocumentUnavailable) as error:
             entry.problem = str(error)
             return
-        entry.problem, entry.fetched = "", entry.tried
+        entry.problem = ""
         match = _MAX_AGE.search(answer.headers.get("cache-control", ""))
         entry.age_s = min(max(int(match[1]), MIN_AGE_S), MAX_AGE_S) if match else DEFAULT_AGE_S
 

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 import trio
+import trio.testing
 
 from sso.core import fetched_documents
 from sso.core.fetched_documents import DocumentUnavailable, FetchedDocuments
+from sso.core.net import parse_network
 from sso.core.outgoing_http import OutgoingClient, OutgoingLimits
 from sso.core.receiver_addresses import ReceiverAddresses
+from tests.kit.changing_resolver import ChangingResolver
 from tests.kit.document_host import DocumentHost, document_host
 
 PATIENT = OutgoingLimits(timeout_s=60.0, max_bytes=5 * 1024, max_requests=4)
@@ -114,3 +117,36 @@ def test_number_of_kept_documents_is_limited(host: DocumentHost, monkeypatch: py
 
     trio.run(work)
     assert host.requests == ["/a", "/b", "/c", "/a"]
+
+
+def test_caller_with_a_kept_document_does_not_wait_for_the_request_of_another(host: DocumentHost) -> None:
+    url = host.put("/document", {"version": 1})
+
+    async def work() -> None:
+        fetched = documents()
+        first = await fetched.get(url)
+        fetched._entries[url].age_s = 0  # it is old
+        fetched._entries[url].tried = float("-inf")
+        host.put("/document", b"{", X_Slow="1")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fetched.get, url)
+            await trio.testing.wait_all_tasks_blocked()
+            assert await fetched.get(url) is first
+            host.slow.set()
+
+    trio.run(work)
+
+
+def test_name_that_is_rebound_to_an_internal_address_gets_no_request(host: DocumentHost) -> None:
+    """The address that was checked is the one that is used."""
+    host.put("/target", {})
+    limits = OutgoingLimits(timeout_s=1.0, max_bytes=1000, max_requests=1)
+    client = OutgoingClient(None, limits, ReceiverAddresses((parse_network("192.0.2.1"),), loopback=False).allows)
+
+    async def work() -> None:
+        trio.socket.set_custom_hostname_resolver(ChangingResolver("192.0.2.1", "127.0.0.1"))
+        with pytest.raises(DocumentUnavailable):
+            await FetchedDocuments(client, allow_http=True).get(f"https://rebound.example:{host.port}/target")
+
+    trio.run(work)
+    assert not host.requests

@@ -9,9 +9,15 @@ TIMEOUT_S = 5.0  # a request of a user or a client waits for it
 MAX_REQUESTS = 8  # at the same time, in this worker
 
 
-def build_client_documents(settings: Settings, max_bytes: int) -> FetchedDocuments:
-    """They may be where logout notifications may be sent to: at public addresses and in SSO_BACKCHANNEL_NETWORKS."""
+def build_client_documents(
+    settings: Settings, max_bytes: int, *, entered_by_administrators: bool = False
+) -> FetchedDocuments:
+    """They are at public addresses. Those that administrators entered may be where logout notifications may be sent to.
+
+    Anybody else must not reach the hosts in ``SSO_BACKCHANNEL_NETWORKS``.
+    """
     limits = OutgoingLimits(TIMEOUT_S, max_bytes, MAX_REQUESTS)
-    addresses = ReceiverAddresses(settings.backchannel_networks, loopback=settings.is_loopback)
+    networks = settings.backchannel_networks if entered_by_administrators else ()
+    addresses = ReceiverAddresses(networks, loopback=settings.is_loopback)
     client = OutgoingClient(settings.backchannel_ca_file, limits, addresses.allows)
     return FetchedDocuments(client, allow_http=settings.is_loopback)

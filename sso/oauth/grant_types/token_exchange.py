@@ -66,7 +66,7 @@ class TokenExchangeGrant:
             if proof is None and client.dpop_bound_access_tokens:
                 raise InvalidDpopProof
             if proof and not is_proof_used:
-                await self._proofs.use(proof)
+                await self._proofs.use(proof, client.rules)
                 is_proof_used = True
             servers = await list_resource_servers(self._exchanges.database) if targets else []
 

@@ -96,7 +96,7 @@ _ISSUE = Statement(
         SELECT :access_digest, id, expires, dpop_jkt, resources, CAST(:digest AS bytea) FROM new_grant
     )
     SELECT g.id AS grant_id, c.client_id, c.profile, c.id_alg, c.access_token_format, u.user_id, {USER_CLAIMS},
-        g.scopes, CAST(NULL AS text) AS nonce, g.auth_time, g.auth, g.sid, g.dpop_jkt, g.resources, t AS now,
+        g.scopes, CAST(NULL AS text) AS nonce, g.auth_time, g.auth, g.sid, g.dpop_jkt, g.resources, g.claims, t AS now,
         t AS issued_at, g.ends AS access_exp, CAST(NULL AS text) AS current_token_id,
         CAST(NULL AS bigint) AS current_token_issued, CAST(NULL AS bigint) AS current_token_exp
     FROM clock, new_grant g JOIN users u USING (user_id) JOIN oauth_clients c ON c.client_id = g.client_id"""
