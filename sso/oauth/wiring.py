@@ -33,8 +33,8 @@ from sso.oauth.grant_types.token_exchange import TokenExchangeGrant
 from sso.oauth.grant_types.user_jwt_exchange import UserJwtExchange
 from sso.oauth.logout import Logout
 from sso.oauth.tokens.dpop import DpopProofs
-from sso.oauth.tokens.exchange_store import ExchangeStore
 from sso.oauth.tokens.dpop_nonces import DpopNonces
+from sso.oauth.tokens.exchange_store import ExchangeStore
 from sso.oauth.tokens.introspection import Introspection
 from sso.oauth.tokens.issuer import TokenIssuer
 from sso.oauth.tokens.jwt_access_tokens import AccessTokenDigests
