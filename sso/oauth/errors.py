@@ -62,7 +62,7 @@ class TooManyExchanges(RetryLater):
     message = "subject_token: it was exchanged too often, use the exchanged tokens until they end"
 
 
-class InsufficientScope(ApiError):
+class MissingOpenidScope(ApiError):
     """The access token does not have the scope that the endpoint needs (RFC 6750 section 3.1)."""
 
     status = 403

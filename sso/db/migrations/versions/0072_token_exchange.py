@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY
 
-revision = "0071"
-down_revision = "0070"
+revision = "0072"
+down_revision = "0071"
 oldest_program = "0049"
 
 
