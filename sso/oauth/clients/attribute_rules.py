@@ -15,6 +15,7 @@ WITHOUT_SECRET = ("none", "private_key_jwt")
 # What a client that registered itself must be: users are told that it is a third party.
 REGISTERED_GRANT_TYPES = ("authorization_code", "refresh_token")
 _REGISTERED: dict[str, Any] = {"profile": "oidc", "consent": True, "first_party": False, "resource_server": False}
+_REGISTERED |= {"token_exchange": False}
 
 
 def check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
@@ -47,13 +48,16 @@ def check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
 
 
 def _check_service(row: dict[str, Any]) -> None:
-    """Raises FieldError if a service client or a resource server lacks something."""
+    """Raises FieldError if a service client, a resource server or one that exchanges tokens lacks something."""
+    has_keys = row["secret_sealed"] is not None or row["jwks"] or row["jwks_uri"]
+    has_credentials = RULES[row["profile"]].is_standard and has_keys
+    if row["token_exchange"] and not has_credentials:
+        raise FieldError(("token_exchange",), "needs the profile oidc, and client_secret, jwks or jwks_uri")
     is_service = "client_credentials" in row["grant_types"]
     if not is_service and not row["resource_server"]:
         return
     field, needs = ("grant_types", "client_credentials needs") if is_service else ("resource_server", "needs")
-    has_credentials = row["secret_sealed"] is not None or row["jwks"] or row["jwks_uri"]
-    if not RULES[row["profile"]].is_standard or not has_credentials:
+    if not has_credentials:
         raise FieldError((field,), f"{needs} the profile oidc, and client_secret, jwks or jwks_uri")
     if not row["application_id"]:
         raise FieldError((field,), f"{needs} application_id")

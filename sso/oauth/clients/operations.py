@@ -29,7 +29,7 @@ from sso.oauth.model import Client, expiry_seconds
 
 # The values of a new client that the checks need.
 _NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None, "jwks": ""}
-_NEW |= {"application_id": 0, "resource_server": False, "grant_types": []}
+_NEW |= {"application_id": 0, "resource_server": False, "grant_types": [], "token_exchange": False}
 _NEW |= {"backchannel_logout_uri": "", "backchannel_logout_session_required": False}
 _NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": [], "jwks_uri": "", "id_alg": ""}
 _NEW |= {"registered_by": "", "approved": True, "disabled": False, "consent": False, "first_party": False}
@@ -112,6 +112,8 @@ class ClientOperations:
         elif changed.keys() & _REDIRECTS:
             old, new = Client.from_row(client), Client.from_row({**client, **changed})
             await store.revoke_grants_at_removed_uris(tx, old, new)
+        if changed.get("token_exchange") is False:
+            await store.revoke_exchanged_tokens(tx, client_id)
         return True
 
     async def delete(self, tx: Transaction, actor: AuditActor, client: Row) -> None:

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0072"
-down_revision = "0071"
+revision = "0074"
+down_revision = "0073"
 oldest_program = "0049"
 
 
