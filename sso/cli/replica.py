@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("replica"),
     show_default=True,
-    help="Where it keeps its copy, encrypted, so that it can start while the service is away.",
+    help="A folder, here in the current one, for its copy, encrypted: so it can start while the service is away.",
 )
 @click.option(
     "--max-stale",
@@ -96,6 +96,7 @@ def command(
         raise click.UsageError(f"Missing option '--client-secret-file', or the variable {CLIENT_SECRET}.")
     if not server.startswith(("https://", "http://")):
         raise click.BadParameter("expected a URL such as https://sso.example.com", param_hint="--server")
+    address = _loopback(bind)
     configure_logging("auto", "info")
     replica = AsyncReplica(
         application,
@@ -106,7 +107,7 @@ def command(
         max_stale_s=max_stale,
         serve_stale=serve_stale,
     )
-    trio.run(_run, replica, _loopback(bind))
+    trio.run(_run, replica, address)
 
 
 def _loopback(text: str) -> "Bind":
