@@ -67,7 +67,8 @@ class Replica:
         **options: Any,
     ) -> None:
         """Without ``data_dir`` nothing is kept on disk. With ``serve_stale``, it goes on answering above
-        ``max_stale_s``, unless the service refuses the client. ``options`` are those of ``httpx.Client``, such as ``verify``."""
+        ``max_stale_s``, unless the service refuses the client. ``options`` are those of ``httpx.Client``, such as
+        ``verify``."""
         self.application = application
         self._max_stale_s = max_stale_s
         self._serve_stale = serve_stale

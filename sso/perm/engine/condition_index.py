@@ -5,9 +5,9 @@ network. The index files each role under the rarest attribute that its condition
 a user lead to the few roles worth evaluating. A role that requires no attribute is evaluated for every user; a role
 whose condition can hold for no user is not filed at all.
 
-A condition that asks for one attribute and nothing else is met by all who have it. For the others the index only narrows
-the search: `find` decodes and evaluates each candidate's condition in full. The index therefore works on conditions as
-they are stored and does not decode a thousand of them when three matter.
+A condition that asks for one attribute and nothing else is met by all who have it. For the others the index only
+narrows the search: `find` decodes and evaluates each candidate's condition in full. The index therefore works on
+conditions as they are stored and does not decode a thousand of them when three matter.
 """
 
 from collections.abc import Callable, Iterator, Mapping
