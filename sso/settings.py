@@ -288,8 +288,9 @@ class Settings:
     backchannel_networks: tuple[Network, ...] = setting(
         (),
         values.networks,
-        "Networks with private addresses to which logout notifications (`backchannel_logout_uri`) may be sent. Public "
-        "addresses are always allowed, loopback addresses while SSO_BASE_URL is a loopback address.",
+        "Networks with private addresses to which logout notifications (`backchannel_logout_uri`) may be sent and from "
+        "which keys of clients (`jwks_uri`) may be read. Public addresses are always allowed, loopback addresses while "
+        "SSO_BASE_URL is a loopback address.",
         example="10.0.0.0/8",
         see="oauth",
     )
@@ -297,7 +298,7 @@ class Settings:
         None,
         values.certificate_file,
         "PEM file with the certificates of a private CA. If it is set, the certificates of sites that receive logout "
-        "notifications are verified with this CA only, otherwise with the CAs of the system.",
+        "notifications or publish their keys are verified with this CA only, otherwise with the CAs of the system.",
         example="/etc/ssl/certs/ca-certificates.crt",
     )
 

@@ -86,7 +86,7 @@ def logout_claims(row: Row, issuer: str, clock: DatabaseClock) -> dict[str, Any]
         "jti": secret_token(),
         "events": {EVENT: {}},
     }
-    return claims | ({"sid": row["sid"]} if row["profile"] == "oidc" else {})
+    return claims | ({"sid": row["sid"]} if row["profile"] != "strict" else {})
 
 
 def build_logout_sender(settings: Settings, database: Database, keys: KeySet) -> DueQueue:

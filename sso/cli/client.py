@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from sso.cli.client_attributes import OPTIONS, PROFILES, attribute_options, attributes
+from sso.cli.client_attributes import OPTIONS, PROFILE_METHODS, PROFILES, attribute_options, attributes
 from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
@@ -47,12 +47,14 @@ def add(ctx: click.Context, /, client_id: str, *, public: bool, secret_stdin: bo
       sso client add shop --profile oidc --redirect-uri https://shop.example.com/callback
       sso client add launcher --profile oidc --public --redirect-uri http://127.0.0.1/callback
       sso client add tv --profile oidc --public --grant-types urn:ietf:params:oauth:grant-type:device_code
+      sso client add bank --profile fapi2 --jwks-uri https://bank.example.com/jwks --redirect-uri https://bank.example.com/cb
       sso client add forum --profile strict --host forum.example.com
     """
     options["profile"] = options["profile"] or _ask_profile()
     public = public or options["token_endpoint_auth_method"] == "none"  # noqa: S105 - a method
-    without_secret = public or options["token_endpoint_auth_method"] == "private_key_jwt"  # noqa: S105 - a method
-    if without_secret and (options["profile"] != "oidc" or secret_stdin):
+    has_keys = "private_key_jwt" in (options["token_endpoint_auth_method"], PROFILE_METHODS.get(options["profile"]))
+    without_secret = public or has_keys
+    if without_secret and (options["profile"] == "strict" or secret_stdin):
         raise click.UsageError("a client without a secret needs --profile oidc and excludes --secret-stdin")
     fields = {"client_id": client_id, "name": client_id} | attributes(options)
     has_codes = "authorization_code" in fields.get("grant_types", ["authorization_code"])
@@ -89,7 +91,7 @@ def set_attributes(ctx: click.Context, /, client_id: str, **options: Any) -> Non
 
 def _ask_profile() -> str:
     if not sys.stdin.isatty():
-        raise click.UsageError("--profile is required: oidc or strict")
+        raise click.UsageError("--profile is required: oidc, fapi2 or strict")
     for name, meaning in PROFILES.items():
         echo(f"{name}: {meaning}", err=True)
     profile: str = click.prompt("Profile", type=click.Choice(list(PROFILES)), default="oidc", err=True)

@@ -15,8 +15,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 PROFILES = {
     "oidc": "as standard OpenID Connect libraries expect",
+    "fapi2": "the same, with all that the FAPI 2.0 Security Profile demands",
     "strict": "as the specification of this service says, with its SHA1 bearer",
 }
+PROFILE_METHODS = {"fapi2": "private_key_jwt"}  # the only method of client authentication
 _MULTIPLE = "May be given several times."
 _ATTRIBUTES = (
     click.option("--name", help="Name shown to people (default: the client id)."),
@@ -66,6 +68,7 @@ _ATTRIBUTES = (
         type=click.File("rb"),
         help="A file with the JWK set of its public keys, for private_key_jwt.",
     ),
+    click.option("--jwks-uri", help="Where it publishes its public keys, in place of --jwks."),
     click.option(
         "--application-id", type=APPLICATION_ID, help="The application of a service client or of a resource server."
     ),

@@ -6,7 +6,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from sso.core.keys import PublicKey, UnusableKey, algorithm_of
+from sso.core.keys import PublicKey, UnusableKey, algorithms_of
 
 MAX_NUMBER = 1400  # characters: an RSA modulus of 8192 bits
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
@@ -22,8 +22,9 @@ def load_jwk(jwk: Any) -> PublicKey:
         key = _load(jwk)
     except ValueError as error:
         raise UnusableKey(str(error)) from None
-    if jwk.get("alg", algorithm_of(key)) != algorithm_of(key):
-        raise UnusableKey("alg: expected RS256, ES256 or EdDSA")
+    algorithms = algorithms_of(key)
+    if jwk.get("alg", algorithms[0]) not in algorithms:
+        raise UnusableKey("alg: expected RS256, PS256, ES256 or EdDSA")
     return key
 
 

@@ -10,7 +10,7 @@ import base64
 import hmac
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -18,14 +18,13 @@ from typing import Any
 import jwt as pyjwt
 import orjson
 
-from sso.core.algorithms import ALGORITHMS
-from sso.core.keys import PrivateKey, PublicKey, algorithm_of, signature_with
+from sso.core.algorithms import CLIENT_ALGORITHMS
+from sso.core.keys import PrivateKey, PublicKey, algorithm_of, algorithms_of, signature_with
 from sso.core.verified_signatures import VerifiedSignatures
 
 SKEW_S = 30
 # More than the longest token that we issue: one with the longest nickname and nonce, or with a device's key.
 MAX_TOKEN = 16 * 1024
-MAX_ID_TOKEN_AGE_S = 600  # an ID token of another provider was just issued
 MAX_CACHED_HEADERS = 64
 MAX_HEADER = 1024  # a header is parsed before the signature is verified, so it is untrusted
 # Header members that change how a token is processed. They are not implemented, so tokens with them are rejected.
@@ -138,7 +137,7 @@ class Verifier:
             raise InvalidToken("wrong iss")
         if self.audience is not None and claims.get("aud") != self.audience:
             raise InvalidToken("wrong aud")
-        _check_times(claims, now, expired_for)
+        check_times(claims, now, expired_for)
         return claims
 
 
@@ -189,35 +188,6 @@ def optional_kid_of(token: str) -> str:
     return _parse_header(token.partition(".")[0])[0]
 
 
-@dataclass(frozen=True)
-class IdTokenVerifier:
-    """Verifies ID tokens of another OpenID provider, by the rules of OpenID Connect Core §3.1.3.7."""
-
-    issuer: str
-    client_id: str
-    max_age_s: int = MAX_ID_TOKEN_AGE_S
-
-    def verify(self, token: str, key: PublicKey, nonce: str | None, now: float) -> Claims:
-        """Returns the claims. The key was found by the ``kid`` of the token; ``nonce`` is None if none is known."""
-        optional_kid_of(token)
-        claims = signed_claims(token, key)
-        if claims.get("iss") != self.issuer:
-            raise InvalidToken("wrong iss")
-        audience = claims.get("aud")
-        if audience != self.client_id and not (isinstance(audience, list) and self.client_id in audience):
-            raise InvalidToken("wrong aud")
-        several = isinstance(audience, list) and len(audience) > 1
-        if claims.get("azp", None if several else self.client_id) != self.client_id:
-            raise InvalidToken("wrong azp")
-        _check_times(claims, now, SKEW_S)
-        if claims["iat"] < now - self.max_age_s:
-            raise InvalidToken("bad iat")
-        sent = claims.get("nonce")
-        if nonce is not None and not (isinstance(sent, str) and hmac.compare_digest(sent.encode(), nonce.encode())):
-            raise InvalidToken("wrong nonce")
-        return claims
-
-
 def peek_claim(token: str, name: str) -> tuple[str, Any]:
     """Returns the ``kid`` and one claim of a token that is not verified yet, to find its key."""
     return kid_of(token), parse_part(token.split(".")[1], "claims").get(name)
@@ -255,17 +225,24 @@ def _reject_constant(name: str) -> None:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_reject_constant)
-_ALGORITHMS = {name: pyjwt.PyJWS().get_algorithm_by_name(name) for name in ALGORITHMS}
+_ALGORITHMS = {name: pyjwt.PyJWS().get_algorithm_by_name(name) for name in CLIENT_ALGORITHMS}
 
 
-def signed_claims(token: str, key: PublicKey, header_type: str = JWT) -> Claims:
-    """Returns the claims of a token if the signature is valid.
+def algorithm_in_header(token: str, header_type: str = JWT) -> object:
+    """Returns ``alg`` of a token that is not verified yet."""
+    return _parse_header(token.partition(".")[0], header_type)[1]
 
-    The library only verifies the signature. It does not parse the token, which would take a millisecond for a long one
-    before its sender is known.
+
+def signed_claims(
+    token: str, key: PublicKey, header_type: str = JWT, algorithms: Collection[str] | None = None
+) -> Claims:
+    """Returns the claims of a token if the signature is valid, by default with the one algorithm of our own keys.
+
+    The library only verifies the signature. It does not parse the token, which would take a millisecond for a long one.
     """
-    algorithm = algorithm_of(key)
-    if _parse_header(token.partition(".")[0], header_type)[1] != algorithm:
+    algorithm = algorithm_in_header(token, header_type)
+    accepted = (algorithm_of(key),) if algorithms is None else set(algorithms_of(key)).intersection(algorithms)
+    if not isinstance(algorithm, str) or algorithm not in accepted:
         raise WrongKey("InvalidAlgorithmError")
     signed, _, encoded = token.encode().rpartition(b".")
     try:
@@ -279,7 +256,8 @@ def signed_claims(token: str, key: PublicKey, header_type: str = JWT) -> Claims:
     return parse_part(signed.partition(b".")[2].decode(), "claims")
 
 
-def _check_times(claims: Claims, now: float, expired_for: int) -> None:
+def check_times(claims: Claims, now: float, expired_for: int) -> None:
+    """Raises InvalidToken if a token is not valid now."""
     for name in ("exp", "iat"):
         if type(claims.get(name)) is not int or claims[name] < 0:
             raise InvalidToken(f"bad {name}")

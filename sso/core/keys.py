@@ -63,6 +63,12 @@ def algorithm_of(key: PublicKey) -> str:
     raise UnusableKey("a key must be RSA, EC P-256 or Ed25519")
 
 
+def algorithms_of(key: PublicKey) -> tuple[str, ...]:
+    """Returns the algorithms that a key of another party may be used with: an RSA key also with PS256."""
+    algorithm = algorithm_of(key)
+    return (algorithm, "PS256") if algorithm == "RS256" else (algorithm,)
+
+
 def signature_with(key: PrivateKey) -> Callable[[bytes], bytes]:
     """Returns a function that signs with this key and its algorithm, in the form of a JWS (RFC 7518 §3, RFC 8037)."""
     match key:

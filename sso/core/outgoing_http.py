@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class OutgoingLimits:
 class OutgoingAnswer:
     status: int
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case
 
 
 class OutgoingClient:
@@ -98,7 +99,10 @@ class OutgoingClient:
         self, client: httpx.AsyncClient, method: str, url: httpx.URL, content: dict[str, Any]
     ) -> OutgoingAnswer:
         async with client.stream(method, url, **content) as response:
-            return OutgoingAnswer(response.status_code, await self._read(response))
+            body = await self._read(response)
+            return OutgoingAnswer(
+                response.status_code, body, {name.lower(): text for name, text in response.headers.items()}
+            )
 
     async def _read(self, response: httpx.Response) -> bytes:
         """Returns the body. A compressed one is refused, because it could become much larger than what was sent."""

@@ -83,7 +83,7 @@ _ISSUE_TOKENS = Statement(
             c.backchannel_logout_uri <> '' AS is_notified, CAST(:grant_max_s AS bigint) AS session_s,
             greatest((SELECT t FROM clock), u.valid_from) AS issued, CAST(:dpop_jkt AS text) AS dpop_jkt,
             CAST(:grant_jkt AS text) AS grant_jkt, CAST('{{}}' AS text[]) AS grant_resources,
-            CAST(:resources AS text[]) AS resources
+            CAST(:resources AS text[]) AS resources, '' AS claims
     ), {NEW_GRANTS}
     SELECT redeemed.*, {ISSUED} FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock"""
 )

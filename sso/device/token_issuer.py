@@ -56,7 +56,7 @@ class DeviceTokenIssuer:
     async def issue(self, claim: Claim, claimed: Claimed) -> dict[str, Any]:
         """Uses the proof up and issues the tokens. The proof of a request that gets no tokens is not stored."""
         if self.proof:
-            await self.proofs.use(self.proof)
+            await self.proofs.use(self.proof, self.client.rules)
         return await self.tokens.issue(claim, claimed, self.client, self.restrictions)
 
     async def revoke(self, claim: Claim) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from sso.accounts.authentication_context import ACR_VALUES
-from sso.core.algorithms import ALGORITHMS
+from sso.core.algorithms import CLIENT_ALGORITHMS
 from sso.core.language_names import LANGUAGES
 from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, GrantType
 
@@ -35,11 +35,11 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "token_endpoint_auth_methods_supported": [*auth_methods, base_url + SHA1_BEARER],
         "revocation_endpoint_auth_methods_supported": auth_methods,
         "introspection_endpoint_auth_methods_supported": [method for method in auth_methods if method != "none"],
-        "introspection_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
-        "token_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
-        "revocation_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
+        "introspection_endpoint_auth_signing_alg_values_supported": list(CLIENT_ALGORITHMS),
+        "token_endpoint_auth_signing_alg_values_supported": list(CLIENT_ALGORITHMS),
+        "revocation_endpoint_auth_signing_alg_values_supported": list(CLIENT_ALGORITHMS),
         "code_challenge_methods_supported": ["S256"],
-        "dpop_signing_alg_values_supported": list(ALGORITHMS),
+        "dpop_signing_alg_values_supported": list(CLIENT_ALGORITHMS),
         "acr_values_supported": list(ACR_VALUES),
         "prompt_values_supported": sorted(PROMPTS),
         "claim_types_supported": ["normal"],
@@ -50,7 +50,7 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "backchannel_logout_supported": True,
         "backchannel_logout_session_supported": True,
         "ui_locales_supported": list(LANGUAGES),
-        "claims_parameter_supported": False,
+        "claims_parameter_supported": True,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,
         "require_request_uri_registration": False,

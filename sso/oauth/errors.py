@@ -2,11 +2,11 @@
 
 from urllib.parse import quote
 
-from sso.core.algorithms import ALGORITHMS
+from sso.core.algorithms import CLIENT_ALGORITHMS
 from sso.core.errors import ApiError, RetryLater
 from sso.core.language import Text
 
-DPOP_ALGORITHMS = f'algs="{" ".join(ALGORITHMS)}"'
+DPOP_ALGORITHMS = f'algs="{" ".join(CLIENT_ALGORITHMS)}"'
 MAX_SHOWN_URI = 200  # characters
 
 
@@ -85,6 +85,17 @@ class InvalidDpopProof(ApiError):
     message = "DPoP: a proof is required"
 
 
+class UseDpopNonce(InvalidDpopProof):
+    """The DPoP proof lacks a valid nonce. The response has one (RFC 9449 section 8)."""
+
+    code = "use_dpop_nonce"
+    message = "DPoP: nonce: expected that of the header DPoP-Nonce"
+
+    def __init__(self, nonce: str) -> None:
+        super().__init__()
+        self.headers = {"DPoP-Nonce": nonce}
+
+
 class InvalidBoundToken(ApiError):
     """A token with the scheme DPoP is invalid, or the request has no valid proof for it (RFC 9449 section 7.1)."""
 
@@ -97,6 +108,7 @@ class InvalidBoundToken(ApiError):
         if invalid_proof:
             self.code = invalid_proof.code  # type: ignore[misc]
         self.headers = {"WWW-Authenticate": f'DPoP realm="sso", error="{self.code}", {DPOP_ALGORITHMS}'}
+        self.headers |= invalid_proof.headers if invalid_proof else {}
 
 
 class InvalidTarget(ApiError):

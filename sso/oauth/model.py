@@ -7,14 +7,14 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
+from sso.oauth.clients.profiles import RULES, Profile, ProfileRules
 from sso.oauth.clients.redirect_uris import Redirect
+from sso.oauth.tokens.claims import scopes_of_requested_claims
 
 CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # Tokens and responses list scopes in this order.
 SCOPES = ("openid", "offline_access", "email", "profile", "trust")
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
-# strict: exactly the protocol of §4.2. oidc: what standard OpenID Connect libraries expect.
-Profile = Literal["oidc", "strict"]
 GrantType = Literal[
     "authorization_code", "refresh_token", "client_credentials", "urn:ietf:params:oauth:grant-type:device_code"
 ]
@@ -60,11 +60,22 @@ class Client:
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
     backchannel_logout_uri: str = ""
     backchannel_logout_session_required: bool = False
+    jwks_uri: str = ""  # where its JWK set is, "" if it is stored here or does not exist
+
+    @property
+    def rules(self) -> ProfileRules:
+        return RULES[self.profile]
+
+    @property
+    def key_source(self) -> str:
+        """Its JWK set or the address of it, "" without keys. It changes if other keys authenticate the client."""
+        return self.jwks or self.jwks_uri
 
     @property
     def is_public(self) -> bool:
         """Whether it is a public client (RFC 6749 section 2.1), which has no secret. PKCE protects its codes."""
-        return self.profile == "oidc" and self.secret_sealed is None and self.token_endpoint_auth_method in ("", "none")
+        has_secret = self.secret_sealed is not None
+        return self.rules.is_standard and not has_secret and self.token_endpoint_auth_method in ("", "none")
 
     @property
     def client_secret_expires_at(self) -> int:
@@ -108,6 +119,13 @@ class AuthorizationRequest:
     response_mode: ResponseMode = "query"
     dpop_jkt: str | None = None  # the thumbprint of the key that must redeem the code
     resources: tuple[str, ...] = ()  # the resource servers that the access tokens are for
+    claims: str = ""  # the claims about the user that are requested one by one, as JSON
+
+    @property
+    def disclosed_scopes(self) -> tuple[str, ...]:
+        """The scopes that users are asked for: also those of claims that are requested one by one."""
+        requested = scopes_of_requested_claims(self.claims)
+        return tuple(scope for scope in SCOPES if scope in self.scopes or scope in requested)
 
 
 @dataclass(frozen=True)
@@ -156,6 +174,7 @@ class IssuedTokens(NamedTuple):
     sid: str | None  # the browser session; None for a grant of an older release
     dpop_jkt: str | None
     resources: Sequence[str]
+    claims: str
     now: int
     issued_at: int  # before ``now`` if a repeated request gets the same tokens
     access_exp: int
@@ -194,6 +213,7 @@ class AccessToken(NamedTuple):
     is_of_device: bool  # it was issued for a device code
     dpop_jkt: str | None
     resources: Sequence[str]
+    claims: str
 
     @classmethod
     def from_row(cls, row: Any) -> "AccessToken":

@@ -185,7 +185,7 @@ def authorize_pages(
             host=pending.request.redirect.origin.partition("://")[2],
             consent=consent,
             port=pending.request.redirect.loopback_port if asks_each_time(pending.request) else None,
-            knows=describe_scopes(pending.request.scopes),
+            knows=describe_scopes(pending.request.disclosed_scopes),
             offline="offline_access" in pending.request.scopes,
         )
 

@@ -87,7 +87,7 @@ def oauth_routes(
         else:
             tokens = await token_endpoint.respond(body, credentials, idempotency_key)
         TOKENS_ISSUED.add(body.grant_type)  # one of those that the endpoint knows, otherwise it raises
-        return reply(tokens, headers=NO_STORE)
+        return reply(tokens, headers={**NO_STORE, **proofs.response_headers(proof)})
 
     async def device_tokens(
         body: TokenRequest,
@@ -121,16 +121,17 @@ def oauth_routes(
         body = validate(ClientAuthenticationFields, form)
         credentials = await read_credentials(body, assertions, PAR)
         pushed = await pushed_requests.push(credentials, text_fields(form), client_address(), proof)
-        return reply(pushed, 201, headers=NO_STORE)
+        return reply(pushed, 201, headers={**NO_STORE, **proofs.response_headers(proof)})
 
     @routes.route(USERINFO, methods=["GET", "POST"])
     async def userinfo() -> Response:
         access_token = _bearer() if request.headers.getlist("Authorization") else await token_in_form()
         if access_token or not (access_token := _dpop_token()):
-            access = await require_access_token(token_store, access_token, accepts_dpop=True)
+            access, proof = await require_access_token(token_store, access_token, accepts_dpop=True), None
         else:
-            access = await require_bound_token(token_store, proofs, access_token, userinfo_proof(access_token))
-        return reply(userinfo_claims(access), headers=NO_STORE)
+            proof = userinfo_proof(access_token)
+            access = await require_bound_token(token_store, proofs, access_token, proof)
+        return reply(userinfo_claims(access), headers={**NO_STORE, **proofs.response_headers(proof)})
 
     @routes.post("/proxy/oauth/exchange")
     async def to_id_token() -> Response:

@@ -22,6 +22,8 @@ from sso.oauth.authorization.store import AuthorizationStore
 from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.clients.browser_origins import BrowserOrigins
 from sso.oauth.clients.cache import ClientCache
+from sso.oauth.clients.client_keys import MAX_PUBLISHED_JWKS, ClientKeys
+from sso.oauth.clients.documents import build_client_documents
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
 from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
@@ -30,6 +32,7 @@ from sso.oauth.grant_types.token_endpoint import TokenEndpoint
 from sso.oauth.grant_types.token_exchange import TokenExchange
 from sso.oauth.logout import Logout
 from sso.oauth.tokens.dpop import DpopProofs
+from sso.oauth.tokens.dpop_nonces import DpopNonces
 from sso.oauth.tokens.introspection import Introspection
 from sso.oauth.tokens.issuer import TokenIssuer
 from sso.oauth.tokens.jwt_access_tokens import AccessTokenDigests
@@ -101,7 +104,8 @@ def build_oauth(
         database.clock,
         allow_http=allow_http,
     )
-    dpop_proofs = DpopProofs(database, settings.base_url)
+    dpop_proofs = DpopProofs(database, settings.base_url, DpopNonces(keyring, database.clock))
+    client_keys = ClientKeys(build_client_documents(settings, MAX_PUBLISHED_JWKS, entered_by_administrators=True))
     return OAuth(
         clients=clients,
         client_cache=client_cache,
@@ -133,5 +137,5 @@ def build_oauth(
         browser_origins=BrowserOrigins(database, allow_http=allow_http),
         introspection=Introspection(clients, token_store, settings.base_url, allow_http=allow_http),
         pushed_requests=PushedAuthorizationRequests(clients, authorize, dpop_proofs, database, settings.rate_authorize),
-        assertions=ClientAssertions(clients, database, verifications, settings.base_url),
+        assertions=ClientAssertions(clients, client_keys, database, verifications, settings.base_url),
     )

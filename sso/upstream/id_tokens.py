@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from sso.core.jwt import IdTokenVerifier, InvalidToken, WrongKey, optional_kid_of
+from sso.core.jwt import InvalidToken, WrongKey, optional_kid_of
 from sso.upstream.discovery import Discovery
 from sso.upstream.errors import InvalidAnswer
+from sso.upstream.id_token_verifier import IdTokenVerifier
 from sso.upstream.model import MAX_SUBJECT
 
 

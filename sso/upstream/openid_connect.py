@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sso.core.jwt import IdTokenVerifier
 from sso.db.clock import DatabaseClock
 from sso.upstream.authorization_code import (
     authorization_request,
@@ -15,6 +14,7 @@ from sso.upstream.authorization_code import (
 from sso.upstream.discovery import Discovery, ProviderMetadata
 from sso.upstream.errors import InvalidAnswer
 from sso.upstream.http_client import ProviderClient
+from sso.upstream.id_token_verifier import IdTokenVerifier
 from sso.upstream.id_tokens import verify_id_token
 from sso.upstream.model import (
     MAX_NAME,

@@ -15,7 +15,7 @@ _PREFLIGHT_HEADERS = {
     "Access-Control-Allow-Headers": "Authorization, Content-Type, DPoP, Idempotency-Key",
     "Access-Control-Max-Age": str(PREFLIGHT_S),
 }
-_EXPOSED_HEADERS = {"Access-Control-Expose-Headers": "Retry-After, WWW-Authenticate"}
+_EXPOSED_HEADERS = {"Access-Control-Expose-Headers": "DPoP-Nonce, Retry-After, WWW-Authenticate"}
 
 
 class CrossOriginAccess:

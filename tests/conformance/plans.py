@@ -73,11 +73,7 @@ BASIC = (
     Module("oidcc-server-client-secret-post"),
     Module("oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported", "rejected as unsupported"),
     Module("oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported", "rejected as unsupported"),
-    Module(
-        "oidcc-claims-essential",
-        "``claims_parameter_supported`` is false",
-        ("claims_parameter_supported", True),
-    ),
+    Module("oidcc-claims-essential"),
     Module(
         "oidcc-ensure-request-object-with-redirect-uri",
         "``request_parameter_supported`` is false",

@@ -46,6 +46,11 @@ def test_oidcc_idtoken_signature(rp: RelyingParty) -> None:
     assert [key["kty"] for key in keys if key["kid"] == header["kid"]] == ["RSA"]
 
 
+def test_oidcc_claims_essential(rp: RelyingParty) -> None:
+    tokens = rp.tokens(claims=json.dumps({"userinfo": {"name": {"essential": True}}}))
+    assert rp.userinfo(tokens["access_token"])["name"]
+
+
 def test_oidcc_userinfo_get(rp: RelyingParty) -> None:
     tokens = rp.tokens()
     assert rp.userinfo(tokens["access_token"])["sub"] == rp.claims(tokens["id_token"])["sub"]

@@ -19,7 +19,7 @@ from sso.accounts.passkeys.relying_party import RelyingParty
 from sso.core.errors import ApiError
 from sso.core.jwk import load_jwk
 from sso.core.jwks import read_jwks
-from sso.core.jwt import IdTokenVerifier, InvalidToken, Verifier, kid_of, peek_claim, unverified_parts
+from sso.core.jwt import InvalidToken, Verifier, kid_of, peek_claim, unverified_parts
 from sso.core.keys import (
     UnusableKey,
     algorithm_of,
@@ -32,9 +32,11 @@ from sso.core.keys import (
 )
 from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.clients.authentication import bearer_token, client_credentials
+from sso.oauth.clients.profiles import RULES
 from sso.oauth.clients.redirect_uris import Redirect, browser_origin, match_post_logout_redirect_uri, match_redirect_uri
 from sso.oauth.tokens.dpop import DpopProofs
 from sso.perm.credentials.service_jwt import claimed_application_id
+from sso.upstream.id_token_verifier import IdTokenVerifier
 from sso.web.body import parse_body
 from tests.fuzz.target import Target, promise
 
@@ -56,8 +58,9 @@ class _Database:
 
 _DATABASE: Any = _Database()
 _NONE: Any = None
-_ASSERTIONS = ClientAssertions(_NONE, _DATABASE, _NONE, "https://id.example")
-_PROOFS = DpopProofs(_DATABASE, "https://id.example")
+_ASSERTIONS = ClientAssertions(_NONE, _NONE, _DATABASE, _NONE, "https://id.example")
+_CLIENT: Any = SimpleNamespace(client_id="client", rules=RULES["oidc"])
+_PROOFS = DpopProofs(_DATABASE, "https://id.example", _NONE)
 _RELYING_PARTY = RelyingParty("id.example", "https://id.example", _NONE)
 
 
@@ -108,14 +111,14 @@ def jwt_claims(data: bytes) -> None:
 def client_assertion(data: bytes) -> None:
     token = _signed(data)
     _kid, claims = unverified_parts(token, 4096)
-    _finish(_ASSERTIONS._check(claims, "client", "/proxy/oauth/par"))
+    _finish(_ASSERTIONS._check(claims, _CLIENT, "/proxy/oauth/par"))
 
 
 def dpop_proof(data: bytes) -> None:
     proof = _PROOFS.read([_signed(data.replace(b"JWK", JWK))], "POST", "/proxy/oauth/token", "access")
     promise(proof is not None, "no proof is read")
     if proof is not None:
-        _finish(_PROOFS.use(proof))
+        _finish(_PROOFS.use(proof, RULES["oidc"]))
 
 
 def client_header(data: bytes) -> None:
@@ -129,7 +132,7 @@ def client_header(data: bytes) -> None:
 
 def jwk(data: bytes) -> None:
     fields = parse_body(data, None).fields
-    key = load_jwk(fields) if "keys" not in fields else next(iter(read_jwks(fields).values()), PUBLIC)
+    key = load_jwk(fields) if "keys" not in fields else next((jwk.key for jwk in read_jwks(fields).values()), PUBLIC)
     promise(load_jwk(public_jwk(key, "")) == key, "a key is read differently when it is written")
 
 

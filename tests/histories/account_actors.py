@@ -1,4 +1,4 @@
-"""Clients of a history that sign in, reset passwords and accept invitations."""
+"""Clients of a history that sign in, use tickets of a store, reset passwords and accept invitations."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -6,13 +6,14 @@ from functools import partial
 import httpx
 
 from tests.histories.racing import at_once, race
-from tests.histories.world import CARELESS, World, login_of
+from tests.histories.world import CARELESS, STORE, World, login_of
 from tests.kit.browser import Browser
 from tests.kit.builders import PASSWORD
 from tests.kit.mailbox import link_in, mails, path_of
 from tests.kit.nodes import Node
 from tests.kit.password_reset import SUBJECT, ask_for_link
 from tests.kit.server import until
+from tests.upstream.stores import send
 
 WRONG_CODES = 12  # more than an account accepts at once
 MAIL_S = 10.0
@@ -40,6 +41,12 @@ def guess_codes(world: World, number: int) -> None:
 def _sign_in(node: Node, user_id: str, otp: str) -> httpx.Response:
     with node.client() as http:
         return http.post("/proxy/api/login", json={"login": login_of(user_id), "password": PASSWORD, "otp": otp})
+
+
+def use_ticket(world: World, number: int) -> None:
+    """Signs in with the same ticket of a store at both nodes at once: that of a new player, or of a known one."""
+    ticket = world.store.ticket(f"player-{number - number % 2}")
+    race(world, "use_ticket", ticket, [partial(send, node, STORE, ticket) for node in world.nodes])
 
 
 def reset_password(world: World, number: int) -> None:

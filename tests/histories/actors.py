@@ -8,7 +8,13 @@ from functools import partial
 
 import httpx
 
-from tests.histories.account_actors import accept_invitation, guess_codes, reset_password, use_recovery_code
+from tests.histories.account_actors import (
+    accept_invitation,
+    guess_codes,
+    reset_password,
+    use_recovery_code,
+    use_ticket,
+)
 from tests.histories.oauth_actors import play, reuse_refresh_token, use_device, use_site
 from tests.histories.permission_actors import (
     create_keys,
@@ -35,6 +41,7 @@ ACTORS: dict[str, Work] = {
     "reset_password": reset_password,
     "accept_invitation": accept_invitation,
     "guess_codes": guess_codes,
+    "use_ticket": use_ticket,
     "take_role-1": partial(take_role, MEMBERS[::2]),
     "take_role-2": partial(take_role, MEMBERS[1::2]),
     "join_project-1": partial(join_project, PROJECTS[0], MEMBERS[::2]),

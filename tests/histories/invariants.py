@@ -105,6 +105,7 @@ INVARIANTS = (
     _not_lost("A link to reset a password", "reset", "issue_reset_link"),
     _once("An invitation", "accept"),
     _not_lost("An invitation", "accept", "issue_accept_link"),
+    _once("The ticket of a store", "use_ticket"),
     _ended("A token is refused after its user was disabled.", "use_login", "user_disabled"),
     Invariant(
         f"After {FREE_ATTEMPTS} wrong codes each further attempt waits twice as long.",

@@ -74,6 +74,15 @@ USED_TWICE = (
         (COMPLETION, "if await self._links.use(tx, link.purpose, link.secret) is None:", "if False:"),
         (COMPLETION, "tx, link.login, password_hash", 'tx, f"{id(link)}{link.login}", password_hash'),
     ),
+    _fault(
+        "a ticket of a store signs in twice",
+        "The ticket of a store is used at most once.",
+        (
+            "upstream/tickets/player_store.py",
+            "if not await use_nonce(tx, provider.provider_id, account.ticket_id, account.life_s):",
+            "if False:",
+        ),
+    ),
 )
 LOST = (
     _fault(

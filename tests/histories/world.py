@@ -20,11 +20,13 @@ from tests.kit.replication import Node as PostgresNode
 from tests.kit.replication import replication
 from tests.kit.second_factors import enrol
 from tests.kit.server import NO_LIMITS
+from tests.upstream.stores import AnyStore, OidcStore, opened
 
 HOLD_S = 2  # of a poll
 CENTRAL, GAME = 1, 70
 LIMITED_ROLE, MEMBER_ROLE, USER_LIMIT = "captain", "officer", 3
 CREW = "crew"
+STORE = "store"
 PROJECTS = ("guild_one", "guild_two")
 PROJECT_LIMIT = 2  # of a publisher
 TOTP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
@@ -49,6 +51,7 @@ class World:
     nodes: Sequence[Node]
     database: PostgresNode
     disk: SmallDisk | None  # of the database
+    store: AnyStore  # whose tickets sign players in
     clock_file: Path | None = None  # the steps of the nodes' clocks, which libfaketime reads
     history: History = field(default_factory=History)
     recovery_codes: dict[str, list[str]] = field(default_factory=dict)  # by user id
@@ -119,6 +122,7 @@ def world(folder: Path, program: Sequence[str] = (), **settings: str) -> Iterato
     with ExitStack() as stack:
         disk = stack.enter_context(small_disk())
         parent = disk.folder if disk else None
+        store = stack.enter_context(opened(OidcStore()))
         (database,) = stack.enter_context(replication(0, {"max_wal_size": "64MB"}, parent))
         clock_file = folder / "clock"
         chosen = (
@@ -132,8 +136,8 @@ def world(folder: Path, program: Sequence[str] = (), **settings: str) -> Iterato
             }
         )
         nodes = stack.enter_context(running_nodes(folder, database.dsn, (0, 0), program, **chosen))
-        found = World(nodes, database, disk, clock_file if "LD_PRELOAD" in chosen else None)
-        nodes[0].apply(_document())
+        found = World(nodes, database, disk, store, clock_file if "LD_PRELOAD" in chosen else None)
+        nodes[0].apply(_document() | {"identity_providers": [{"id": STORE, "create_users": True, **store.record()}]})
         for user_id in CARELESS:
             with found.browser(user_id) as browser:
                 found.recovery_codes[user_id] = enrol(browser)[1]

@@ -26,7 +26,7 @@ class DpopKey:
     key: PrivateKey = field(init=False)
 
     def __post_init__(self) -> None:
-        self.key = rsa_key() if self.algorithm == "RS256" else GENERATE[self.algorithm]()
+        self.key = rsa_key() if self.algorithm in ("RS256", "PS256") else GENERATE[self.algorithm]()
 
     @property
     def jwk(self) -> dict[str, Any]:

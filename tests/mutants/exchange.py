@@ -35,6 +35,8 @@ def _exchange_class(old: type, new: type) -> None:
 
 
 def _exchange(old: Any, new: Any) -> None:
+    if hasattr(old, "cache_clear"):  # what the real function has returned must not hide the mutant
+        old.cache_clear()
     old, new = getattr(old, "__wrapped__", old), getattr(new, "__wrapped__", new)
     if old.__code__.co_freevars == new.__code__.co_freevars:
         old.__code__ = new.__code__

@@ -1,7 +1,6 @@
 """The addresses that logout notifications may be sent to: not those of internal hosts."""
 
 from ipaddress import ip_address
-from typing import Any
 
 import pytest
 import trio
@@ -10,6 +9,7 @@ from sso.backchannel_logout.sender import LIMITS
 from sso.core.net import parse_network
 from sso.core.outgoing_http import AddressRefused, NoAnswer, OutgoingClient
 from sso.core.receiver_addresses import ReceiverAddresses
+from tests.kit.changing_resolver import ChangingResolver
 from tests.kit.logout_receiver import LogoutReceiver
 
 ALWAYS_REFUSED = [
@@ -41,20 +41,6 @@ async def test_every_notation_of_an_internal_address_is_refused(receiver: Logout
     with pytest.raises((AddressRefused, NoAnswer)):
         await client.send("POST", receiver.uri_at(host), {}, data={})
     assert receiver.requests == []
-
-
-class ChangingResolver(trio.abc.HostnameResolver):
-    """Resolves every name to one address at first, and to another one afterwards (DNS rebinding)."""
-
-    def __init__(self, *addresses: str) -> None:
-        self.addresses = list(addresses)
-
-    async def getaddrinfo(self, host: Any, port: Any, *_: Any, **__: Any) -> list[Any]:
-        address = self.addresses.pop(0) if len(self.addresses) > 1 else self.addresses[0]
-        return [(trio.socket.AF_INET, trio.socket.SOCK_STREAM, 6, "", (address, port))]
-
-    async def getnameinfo(self, *_: Any) -> Any:
-        raise NotImplementedError
 
 
 async def test_request_goes_to_the_address_that_was_checked(receiver: LogoutReceiver) -> None:

@@ -151,7 +151,7 @@ def test_client_add_reads_the_keys_from_a_file(server: Server, tmp_path: Path) -
         ({"kty": "RSA", "n": "AQAB", "e": "AQAB"}, "keys[0]: "),
         ({**JWKS["keys"][0], "e": "AQAAAAAB"}, "exponent"),
         ({**JWKS["keys"][0], "d": "AQAB"}, "private"),
-        ({**JWKS["keys"][0], "alg": "PS256"}, "alg: expected"),
+        ({**JWKS["keys"][0], "alg": "PS384"}, "alg: expected"),
         ({**JWKS["keys"][1], "x": JWKS["keys"][1]["y"]}, "keys[0]: "),
         ({**JWKS["keys"][1], "crv": "P-384"}, "P-256"),
         ({**JWKS["keys"][2], "use": "enc"}, "signatures"),
@@ -169,4 +169,4 @@ def test_unusable_keys_are_refused(server: Server, jwk: Any, error: str) -> None
 def test_discovery_lists_private_key_jwt(app: Site) -> None:
     document = app.http.get("/.well-known/openid-configuration").json()
     assert "private_key_jwt" in document["token_endpoint_auth_methods_supported"]
-    assert set(document["token_endpoint_auth_signing_alg_values_supported"]) == set(KEYS)
+    assert set(document["token_endpoint_auth_signing_alg_values_supported"]) == {"PS256", *KEYS}

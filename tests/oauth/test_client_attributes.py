@@ -130,7 +130,7 @@ def test_client_add_requires_a_profile(server: Server) -> None:
 def test_client_add_asks_for_the_profile_on_a_terminal(server: Server) -> None:
     command = ["client", "add", "asked", "--host", "a.example.com"]
     code, output = run_sso_on_terminal(
-        command, clean_environment(**server.settings), answers=[("Profile (oidc, strict) [oidc]: ", "strict")]
+        command, clean_environment(**server.settings), answers=[("Profile (oidc, fapi2, strict) [oidc]: ", "strict")]
     )
     assert code == 0, output
     assert json.loads(server.sso("client", "show", "asked").stdout)["profile"] == "strict"

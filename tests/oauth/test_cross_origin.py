@@ -63,7 +63,7 @@ def test_pages_of_the_client_may_read_responses_and_errors(app: Site, method: st
     response = app.http.request(method, path, headers={"Origin": origin})
     assert cors_headers(response) == {
         "access-control-allow-origin": origin,
-        "access-control-expose-headers": "Retry-After, WWW-Authenticate",
+        "access-control-expose-headers": "DPoP-Nonce, Retry-After, WWW-Authenticate",
     }
     assert response.headers["Vary"] == "Origin"
     answer = preflight(app, path, origin, method)

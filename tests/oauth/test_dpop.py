@@ -30,8 +30,8 @@ from tests.kit.oauth import (
 from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
-KEYS = {algorithm: DpopKey(algorithm) for algorithm in ("RS256", "ES256", "EdDSA")}
-ALGS = 'algs="RS256 ES256 EdDSA"'
+KEYS = {algorithm: DpopKey(algorithm) for algorithm in ("RS256", "PS256", "ES256", "EdDSA")}
+ALGS = 'algs="RS256 PS256 ES256 EdDSA"'
 
 
 @pytest.fixture(scope="module")
@@ -381,7 +381,7 @@ def test_preflight_allows_the_header_and_discovery_lists_the_algorithms(public: 
     answer = public.http.options(TOKEN, headers=preflight)
     assert "DPoP" in answer.headers["Access-Control-Allow-Headers"]
     document = public.http.get("/.well-known/openid-configuration").json()
-    assert document["dpop_signing_alg_values_supported"] == ["RS256", "ES256", "EdDSA"]
+    assert document["dpop_signing_alg_values_supported"] == ["RS256", "PS256", "ES256", "EdDSA"]
 
 
 def test_proof_with_a_kid_and_key_attributes_is_accepted(oidc: Site, browser: Browser) -> None:

@@ -62,6 +62,7 @@ oauth_clients = Table(
     bool_column("backchannel_logout_session_required"),
     bool_column("require_pushed_authorization_requests"),
     bool_column("dpop_bound_access_tokens"),
+    text_column("jwks_uri"),  # where these keys are, if they are not stored here
 )
 
 
@@ -124,6 +125,7 @@ oauth_requests = Table(
     Column("dpop_jkt", Text),
     text_array_column("resources"),
     text_array_column("acr_values"),
+    text_column("claims"),  # the claims that are requested one by one, as JSON
     timestamp_column("login_after", nullable=True),  # an earlier sign-in is not accepted
     created_column(),
     timestamp_column("expires"),
@@ -151,6 +153,7 @@ oauth_codes = Table(
     Column("sid", Text),  # the browser session
     Column("dpop_jkt", Text),  # the key that must redeem it
     text_array_column("resources"),
+    text_column("claims"),
     expiry_index("oauth_codes"),
     Index("ix_oauth_codes_user_id", "user_id"),
     Index("ix_oauth_codes_client_id", "client_id"),
@@ -181,6 +184,7 @@ oauth_grants = Table(
     Column("sid", Text),
     Column("dpop_jkt", Text),  # the key that the refresh tokens of a public client are bound to
     text_array_column("resources"),  # none: no restriction
+    text_column("claims"),
     expiry_index("oauth_grants"),
     Index("ix_oauth_grants_user_id", "user_id"),
     Index("ix_oauth_grants_client_id", "client_id"),

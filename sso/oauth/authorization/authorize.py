@@ -10,7 +10,7 @@ from sso.db.clock import DatabaseClock
 from sso.oauth.authorization.request import Parameters, validate
 from sso.oauth.authorization.response import Answer, AuthorizationResponses
 from sso.oauth.authorization.store import AuthorizationStore
-from sso.oauth.clients.redirect_uris import NOT_REGISTERED, Redirect, match_redirect_uri
+from sso.oauth.clients.redirect_uris import NOT_A_URI, NOT_REGISTERED, Redirect, match_redirect_uri
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import (
     AuthorizationError,
@@ -80,6 +80,8 @@ class Authorize:
         if client.disabled:
             raise InvalidRedirectUri("the client is disabled")
         redirect = match_redirect_uri(uri, client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http)
+        if client.rules.has_exact_redirect_uris and uri not in client.redirect_uris:
+            redirect = NOT_A_URI
         if isinstance(redirect, str) and redirect in NOT_REGISTERED:
             raise UnregisteredRedirectUri(f"redirect_uri: {redirect}", uri, client_id)
         if isinstance(redirect, str):
@@ -172,13 +174,13 @@ class Authorize:
         if not request.client.consent:
             return False
         consented = await self._authorizations.consented_scopes(session.user.user_id, request.client.client_id)
-        return not consented.issuperset(request.scopes)
+        return not consented.issuperset(request.disclosed_scopes)
 
     async def _finish(
         self, request: AuthorizationRequest, session: Session, pending: PendingAuthorization | None, *, consented: bool
     ) -> Outcome:
         if consented:
-            await self._authorizations.save_consent(session, request.client, request.scopes)
+            await self._authorizations.save_consent(session, request.client, request.disclosed_scopes)
         code = await self._authorizations.issue_code(request, session, pending)
         if code is None:
             return ShowSignIn(pending or await self._authorizations.save(request))
@@ -218,7 +220,8 @@ def _satisfies(session: Session, request: AuthorizationRequest, now: datetime) -
 
 def _is_hinted_user(request: AuthorizationRequest, session: Session) -> bool:
     hint, user = request.login_hint, session.user
-    return not hint or request.client.profile == "strict" or hint == user.user_id or login_key(hint) == user.login_key
+    is_ignored = not hint or not request.client.rules.is_standard
+    return is_ignored or hint == user.user_id or login_key(hint) == user.login_key
 
 
 def _can_satisfy_acr(request: AuthorizationRequest, user: User) -> bool:

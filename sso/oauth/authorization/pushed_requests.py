@@ -81,7 +81,7 @@ class PushedAuthorizationRequests:
         except AuthorizationError as error:
             raise InvalidPushedRequest(error.error, error.description) from None
         if proof:
-            await self._proofs.use(proof)
+            await self._proofs.use(proof, client.rules)
         return {"request_uri": await self._save(client, parameters), "expires_in": LIFETIME_S}
 
     async def use(self, parameters: Parameters) -> Parameters:

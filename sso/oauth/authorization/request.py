@@ -8,6 +8,7 @@ from urllib.parse import unquote_to_bytes
 from sso.accounts.authentication_context import ACR_VALUES
 from sso.core.jwt import MAX_TOKEN
 from sso.core.language import parse_ui_locales
+from sso.oauth.authorization.requested_claims import RequestedClaims, parse_claims
 from sso.oauth.clients.redirect_uris import Redirect
 from sso.oauth.errors import AuthorizationError, InvalidTarget
 from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, AuthorizationRequest, Client, ResponseMode
@@ -21,7 +22,7 @@ CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
 PARAMETERS = (
     "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "prompt",
-    "max_age", "login_hint", "ui_locales", "id_token_hint", "dpop_jkt",
+    "max_age", "login_hint", "ui_locales", "id_token_hint", "dpop_jkt", "claims",
 )  # fmt: skip
 # These change the meaning of the request, so they are refused instead of ignored.
 UNSUPPORTED = ("request", "request_uri", "registration")
@@ -113,6 +114,8 @@ def validate(
     mode = _response_mode(parameters, client)
     if mode == "form_post" and state is not None and as_form_text(state) is None:
         raise AuthorizationError("invalid_request", "state: expected UTF-8 without control characters for form_post")
+    # A strict client has no such parameter.
+    requested = parse_claims(parameters.text("claims")) if client.rules.is_standard else RequestedClaims()
     return AuthorizationRequest(
         client=client,
         redirect=redirect,
@@ -123,12 +126,13 @@ def validate(
         prompts=_prompts(parameters),
         max_age=_max_age(parameters),
         login_hint=_login_hint(parameters),
-        sub=_subject(parameters, subject_of),
+        sub=_subject(parameters, subject_of, requested.sub),
         ui_locales=ui_locales(parameters),
         response_mode=mode,
         dpop_jkt=_dpop_jkt(parameters),
         resources=_resources(parameters),
-        acr_values=_acr_values(parameters, client),
+        acr_values=_acr_values(parameters, client, requested.acr_values),
+        claims=requested.stored,
     )
 
 
@@ -142,7 +146,7 @@ def _check_response_type(parameters: Parameters) -> None:
 
 def _response_mode(parameters: Parameters, client: Client) -> ResponseMode:
     requested = parameters.text("response_mode")
-    if client.profile == "strict":
+    if not client.rules.is_standard:
         if requested != "query":
             raise AuthorizationError("invalid_request", "response_mode: expected query")
     elif requested not in (None, *RESPONSE_MODES):
@@ -152,7 +156,7 @@ def _response_mode(parameters: Parameters, client: Client) -> ResponseMode:
 
 def error_response_mode(parameters: Parameters, client: Client) -> ResponseMode:
     """Returns how an error is sent to the client, also if the request is invalid."""
-    is_form_post = client.profile == "oidc" and parameters.ascii_text("response_mode") == "form_post"
+    is_form_post = client.rules.is_standard and parameters.ascii_text("response_mode") == "form_post"
     return "form_post" if is_form_post else "query"
 
 
@@ -189,7 +193,7 @@ def _nonce(parameters: Parameters, client: Client) -> str | None:
         raise AuthorizationError(
             "invalid_request", f"nonce: expected at most {MAX_NONCE} bytes, without control characters"
         )
-    if nonce is None and client.profile == "strict":
+    if nonce is None and not client.rules.is_standard:
         raise AuthorizationError("invalid_request", "nonce is required")
     return nonce
 
@@ -197,7 +201,7 @@ def _nonce(parameters: Parameters, client: Client) -> str | None:
 def _challenge(parameters: Parameters, client: Client) -> str | None:
     challenge, method = parameters.text("code_challenge"), parameters.text("code_challenge_method")
     if challenge is None and method is None:
-        if client.is_public:
+        if client.is_public or client.rules.needs_pkce:
             raise AuthorizationError("invalid_request", "code_challenge is required")
         return None
     if method != "S256":
@@ -207,11 +211,11 @@ def _challenge(parameters: Parameters, client: Client) -> str | None:
     return challenge
 
 
-def _acr_values(parameters: Parameters, client: Client) -> tuple[str, ...]:
+def _acr_values(parameters: Parameters, client: Client, essential: tuple[str, ...]) -> tuple[str, ...]:
     """Returns the known values, or all if none is known. A strict client has no ``acr``, so it cannot ask for one."""
-    if client.profile == "strict":
+    if not client.rules.is_standard:
         return ()
-    values = tuple(parameters.ascii_text("acr_values").split())[:MAX_PARAMETERS]
+    values = (essential or tuple(parameters.ascii_text("acr_values").split()))[:MAX_PARAMETERS]
     return tuple(value for value in values if value in ACR_VALUES) or values
 
 
@@ -265,13 +269,15 @@ def ui_locales(parameters: Parameters | None) -> str:
     return " ".join(parse_ui_locales(raw.decode("ascii", "replace"))) if raw else ""
 
 
-def _subject(parameters: Parameters, subject_of: Callable[[str], str | None]) -> str | None:
+def _subject(parameters: Parameters, subject_of: Callable[[str], str | None], requested: str | None) -> str | None:
     hint = parameters.text("id_token_hint", MAX_TOKEN)
     if hint is None:
-        return None
+        return requested
     subject = subject_of(hint)
     if subject is None:
         raise AuthorizationError(
             "invalid_request", "id_token_hint: expected an ID token that this service issued to the client"
         )
+    if requested not in (None, subject):
+        raise AuthorizationError("invalid_request", "claims.sub: expected the user of id_token_hint")
     return subject

@@ -53,7 +53,7 @@ class AuthorizationResponses:
     def _answer(
         self, client: Client, redirect: Redirect, mode: ResponseMode, **parameters: str | bytes | None
     ) -> Answer:
-        if client.profile != "strict":
+        if client.rules.is_standard:
             parameters["iss"] = self._issuer
         if mode == "query":
             return RedirectTo(redirect.with_parameters(**parameters))

@@ -27,10 +27,10 @@ _SAVE = BatchStatement(
     ), saved AS (
         -- The pending authorizations of clients that still exist.
         INSERT INTO oauth_requests (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
-            login_hint, sub, ui_locales, response_mode, dpop_jkt, resources, acr_values, login_after, expires)
+            login_hint, sub, ui_locales, response_mode, dpop_jkt, resources, acr_values, claims, login_after, expires)
         SELECT digest, client_id, redirect_uri, string_to_array(scopes, ' '), state, nonce, challenge,
             string_to_array(prompts, ' '), login_hint, sub, ui_locales, response_mode, dpop_jkt,
-            string_to_array(resources, ' '), string_to_array(acr_values, ' '),
+            string_to_array(resources, ' '), string_to_array(acr_values, ' '), claims,
             now() - make_interval(secs => max_age), now() + make_interval(secs => lifetime_s)
         FROM item JOIN locked_clients USING (client_id) RETURNING digest, created, expires, login_after
     )
@@ -51,13 +51,14 @@ _SAVE = BatchStatement(
         "dpop_jkt": "text",
         "resources": "text",
         "acr_values": "text",
+        "claims": "text",
         "max_age": "float",
         "lifetime_s": "float",
     },
 )
 _FIND = BatchStatement(
     """SELECT item.n, c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
-        r.ui_locales, r.response_mode, r.dpop_jkt, r.resources, r.acr_values, r.login_after,
+        r.ui_locales, r.response_mode, r.dpop_jkt, r.resources, r.acr_values, r.claims, r.login_after,
         r.created AS request_created, r.expires
     FROM {items}
     JOIN oauth_requests r ON r.digest = item.digest JOIN oauth_clients c USING (client_id)
@@ -113,12 +114,12 @@ _ISSUE_CODE = BatchStatement(
     ), new_codes AS (
         -- A code for each item that has no pending authorization or has finished it.
         INSERT INTO oauth_codes (digest, client_id, user_id, redirect_uri, scopes, nonce, challenge, auth_time, auth,
-            sid, dpop_jkt, resources, issued, expires)
+            sid, dpop_jkt, resources, claims, issued, expires)
         SELECT p.digest, c.client_id, p.user_id, p.redirect_uri, string_to_array(p.scopes, ' '), p.nonce, p.challenge,
             CASE WHEN p.authenticated IS NULL THEN 0 ELSE floor(extract(epoch FROM p.created)) END, p.auth, p.sid,
-            p.dpop_jkt, string_to_array(p.resources, ' '),
+            p.dpop_jkt, string_to_array(p.resources, ' '), p.claims,
             greatest(floor(extract(epoch FROM now())), p.valid_from),
-            coalesce(p.expires, now() + make_interval(secs => p.lifetime_s))
+            least(p.expires, now() + make_interval(secs => p.lifetime_s)) -- the first is NULL without a pending one
         FROM signed_in p JOIN oauth_clients c ON c.client_id = p.client_id AND NOT c.disabled
         WHERE p.ban IS NULL AND (p.request IS NULL OR p.n IN (SELECT n FROM finished))
         RETURNING digest
@@ -135,12 +136,15 @@ _ISSUE_CODE = BatchStatement(
         "challenge": "text",
         "dpop_jkt": "text",
         "resources": "text",
+        "claims": "text",
         "expires": "timestamptz",
         "lifetime_s": "float",
         "request": "bytea",
     },
 )
-_STORED_FIELDS = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales", "response_mode", "dpop_jkt")
+_STORED_FIELDS = (
+    "state", "nonce", "challenge", "login_hint", "sub", "ui_locales", "response_mode", "dpop_jkt", "claims",
+)  # fmt: skip
 
 
 class AuthorizationStore:
@@ -171,6 +175,7 @@ class AuthorizationStore:
             dpop_jkt=request.dpop_jkt,
             resources=" ".join(request.resources),
             acr_values=" ".join(request.acr_values),
+            claims=request.claims,
             max_age=0.0 if "login" in request.prompts else _seconds(request.max_age),
             lifetime_s=float(self._lifetime_s),
         )
@@ -232,8 +237,8 @@ class AuthorizationStore:
         """Returns a new code for the session's user, or None if the session has ended.
 
         Finishes ``pending``; raises AuthorizationFinished if it is finished already. The code expires when ``pending``
-        does, because the OAuth session begins with the authorization request and not with the sign-in. Raises
-        AuthorizationError if the user is banned at the application of the client.
+        does, or before, because the OAuth session begins with the authorization request and not with the sign-in.
+        Raises AuthorizationError if the user is banned at the application of the client.
         """
         code = secret_token()
         row = await self._issue_code(
@@ -247,8 +252,9 @@ class AuthorizationStore:
             challenge=request.challenge,
             dpop_jkt=request.dpop_jkt,
             resources=" ".join(request.resources),
+            claims=request.claims,
             expires=pending.expires if pending else None,
-            lifetime_s=float(self._lifetime_s),
+            lifetime_s=float(request.client.rules.code_s or self._lifetime_s),
             request=digest(pending.id) if pending else None,
         )
         if row is None:

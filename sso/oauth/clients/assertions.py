@@ -1,17 +1,17 @@
 """Client authentication with private_key_jwt (RFC 7523, OpenID Connect Core section 9)."""
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import orjson
 
 from sso.core.jwks import read_jwks
 from sso.core.jwt import SKEW_S, Claims, InvalidToken, signed_claims, unverified_parts
-from sso.core.keys import PublicKey
 from sso.core.net import Address
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
 from sso.oauth.clients.authentication import ClientCredentials
+from sso.oauth.clients.client_keys import ClientKeys
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest
 from sso.oauth.model import CLIENT_ID, Client
@@ -27,13 +27,18 @@ TOKEN_PATH = "/proxy/oauth/token"  # noqa: S105 - a path
 
 class ClientAssertions:
     def __init__(
-        self, clients: ClientStore, database: Database, verifications: SignatureVerificationPool, issuer: str
+        self,
+        clients: ClientStore,
+        keys: ClientKeys,
+        database: Database,
+        verifications: SignatureVerificationPool,
+        issuer: str,
     ) -> None:
+        self._keys = keys
         self._clients = clients
         self._database = database
         self._verifications = verifications
         self._issuer = issuer
-        self._read_keys = lru_cache(256)(lambda jwks: read_jwks(orjson.loads(jwks)))
 
     async def verify(
         self, assertion_type: str, assertion: str, client_id: str, address: Address, path: str = TOKEN_PATH
@@ -47,12 +52,13 @@ class ClientAssertions:
         try:
             kid, claims = unverified_parts(assertion, MAX_LENGTH)
             client = await self._find_client(claims.get("sub"), client_id)
-            key = _find_key(self._read_keys(client.jwks), kid)
-            claims = await self._verifications.run(address, key, partial(signed_claims, assertion, key))
-            await self._check(claims, client.client_id, path)
+            key, algorithms = await self._keys.find(client, kid)
+            algorithms = tuple(name for name in algorithms if name in client.rules.algorithms)
+            verify = partial(signed_claims, assertion, key, algorithms=algorithms)
+            await self._check(await self._verifications.run(address, key, verify), client, path)
         except InvalidToken:
             raise InvalidClient from None
-        return ClientCredentials(client.client_id, verified_keys=client.jwks)
+        return ClientCredentials(client.client_id, verified_keys=client.key_source)
 
     async def _find_client(self, subject: Any, client_id: str) -> Client:
         if not isinstance(subject, str) or not CLIENT_ID.fullmatch(subject) or client_id not in ("", subject):
@@ -62,14 +68,12 @@ class ClientAssertions:
             raise InvalidToken("unknown client")
         return client
 
-    async def _check(self, claims: Claims, client_id: str, path: str) -> None:
-        now = self._database.clock.now()
-        exp, jti, audience = claims.get("exp"), claims.get("jti"), claims.get("aud")
-        audiences = audience if isinstance(audience, list) else [audience]
+    async def _check(self, claims: Claims, client: Client, path: str) -> None:
+        now, client_id = self._database.clock.now(), client.client_id
+        exp, jti = claims.get("exp"), claims.get("jti")
         if claims.get("iss") != client_id:
             raise InvalidToken("bad iss")
-        accepted = {self._issuer, self._issuer + TOKEN_PATH, self._issuer + path}
-        if not audiences or not all(isinstance(item, str) and item in accepted for item in audiences):
+        if not self._is_audience(claims.get("aud"), client, path):
             raise InvalidToken("bad aud")
         if type(exp) is not int or not now < exp <= now + MAX_LIFETIME_S + SKEW_S:
             raise InvalidToken("bad exp")
@@ -81,14 +85,12 @@ class ClientAssertions:
         if not await use_jti(self._database, f"{METHOD} {client_id} {jti}", exp + SKEW_S):
             raise InvalidToken("used before")
 
-
-def _find_key(keys: dict[str, PublicKey], kid: str) -> PublicKey:
-    """Returns the key that the header names. Without a name, the client must have only one key."""
-    if kid in keys:
-        return keys[kid]
-    if len(keys) == 1 and (not kid or "" in keys):  # either of both has no name
-        return next(iter(keys.values()))
-    raise InvalidToken("unknown kid")
+    def _is_audience(self, audience: Any, client: Client, path: str) -> bool:
+        if client.rules.only_issuer_as_audience:
+            return bool(audience == self._issuer)
+        audiences = audience if isinstance(audience, list) else [audience]
+        accepted = {self._issuer, self._issuer + TOKEN_PATH, self._issuer + path}
+        return bool(audiences) and all(isinstance(item, str) and item in accepted for item in audiences)
 
 
 def stored_jwks(value: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ class ClientCredentials:
     bearer: str = ""
     secrets: tuple[str, ...] = ()  # alternative decodings of the one secret that was sent
     scheme: str = "Bearer"
-    verified_keys: str = ""  # the JWK set of the client with a key of which a valid assertion was signed
+    verified_keys: str = ""  # the JWK set, or its address, with a key of which a valid assertion was signed
 
     @property
     def method(self) -> str:
@@ -87,7 +87,7 @@ def authenticate_client(
     """Returns the encrypted form of the secret that matches the credentials, or None if authentication fails.
 
     A public client has no secret: it authenticates by its client_id alone, and the result is "". With private_key_jwt,
-    the result is the JWK set of the client. ``secrets`` are
+    the result is the JWK set of the client, or its address. ``secrets`` are
     pairs of a secret and its encrypted form. A strict client may use the ``strict_methods`` only, an oidc client its
     ``token_endpoint_auth_method`` or, without one, all methods. Secrets are compared in constant time; as bytes,
     because ``compare_digest`` accepts only ASCII text.
@@ -97,8 +97,8 @@ def authenticate_client(
     if client.is_public:
         return "" if credentials.client_id and credentials.method == "none" else None
     if client.token_endpoint_auth_method == "private_key_jwt":  # noqa: S105 - a method
-        return client.jwks if credentials.verified_keys == client.jwks else None
-    if client.profile == "strict" and credentials.method not in strict_methods:
+        return client.key_source if credentials.verified_keys == client.key_source else None
+    if not client.rules.is_standard and credentials.method not in strict_methods:
         return None
     if (expected_method := _METHODS.get(client.token_endpoint_auth_method)) and credentials.method != expected_method:
         return None

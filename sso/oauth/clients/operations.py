@@ -2,6 +2,7 @@
 entries, what a change revokes, and the change events. They run in a transaction of the caller.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +19,7 @@ from sso.core.records import Outcome
 from sso.db.transaction import Row, Transaction
 from sso.oauth.clients import branding, store
 from sso.oauth.clients.assertions import stored_jwks
+from sso.oauth.clients.profiles import RULES
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json, secrets_json
 from sso.oauth.clients.redirect_uris import match_redirect_uri
 from sso.oauth.clients.store import lock_client, secret_purpose
@@ -27,7 +29,7 @@ from sso.oauth.model import DEVICE_CODE, Client, expiry_seconds
 _NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None, "jwks": ""}
 _NEW |= {"application_id": 0, "resource_server": False, "grant_types": []}
 _NEW |= {"backchannel_logout_uri": "", "backchannel_logout_session_required": False}
-_NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": []}
+_NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": [], "jwks_uri": "", "id_alg": ""}
 _NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
 _SECRET_COLUMNS = {"secret_sealed": "secret_expires", "second_sealed": "second_expires"}
 _COLUMNS = ClientChanges.model_fields.keys() - {"client_id", "client_secret", "client_secret_expires_at", "public"}
@@ -83,7 +85,8 @@ class ClientOperations:
         await trail.write(tx, actor, "client.save", client_id, _for_audit(before), _for_audit(changed))
         if changed.get("secret_sealed"):
             await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
-        if changed.get("disabled"):
+        # Tokens of an earlier profile may not be bound to a key.
+        if changed.get("disabled") or RULES[changed.get("profile", "strict")].binds_refresh_tokens:
             await store.revoke_grants(tx, client_id)
         elif changed.keys() & _REDIRECTS:
             old, new = Client.from_row(client), Client.from_row({**client, **changed})
@@ -114,20 +117,18 @@ class ClientOperations:
 
     def _values(self, client_id: str, changes: ClientChanges, old: Row | None) -> dict[str, Any]:
         """Returns the columns that the changes set."""
-        values = changes.model_dump(exclude_none=True, include=_COLUMNS)
+        values = changes.model_dump(exclude_none=True, include=_COLUMNS) | _profile_values(changes, old or _NEW)
         if "grant_types" in values:
             values["grant_types"] = list(dict.fromkeys(values["grant_types"]))
         if changes.client_secret is not None:
             if not self._has_secret(client_id, old, changes.client_secret):
                 sealed = self.keyring.encrypt(secret_purpose(client_id), changes.client_secret)
                 values |= _NO_SECRETS | {"secret_sealed": sealed}
-        elif changes.token_endpoint_auth_method in _WITHOUT_SECRET:
+        elif values.get("token_endpoint_auth_method") in _WITHOUT_SECRET:
             values |= _NO_SECRETS
         if changes.client_secret_expires_at is not None:
             values |= _expiry(changes.client_secret_expires_at, old, values)
-        if changes.jwks is not None:
-            values["jwks"] = stored_jwks(changes.jwks)
-        return values
+        return values | _key_values(changes)
 
     def _secrets(self, client: Row) -> dict[str, tuple[str, datetime | None]]:
         """Returns the secrets of a client with their ends, by their columns."""
@@ -161,28 +162,60 @@ class ClientOperations:
 
 def needs_secret(record: ClientRecord) -> bool:
     """Returns whether a new client authenticates with a secret and the record has none."""
-    has_other_method = record.public or record.token_endpoint_auth_method in _WITHOUT_SECRET
-    return record.client_secret is None and not has_other_method
+    demanded = RULES[record.profile or "strict"].attributes.get("token_endpoint_auth_method")
+    has_other_method = (demanded or record.token_endpoint_auth_method) in _WITHOUT_SECRET
+    return record.client_secret is None and not record.public and not has_other_method
 
 
 def client_id_taken() -> FieldError:
     return FieldError(("client_id",), "is used by another client", status=409)
 
 
+def _profile_values(changes: ClientChanges, old: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the attributes that the profile demands. Raises FieldError if the changes contradict them."""
+    profile = changes.profile or old["profile"]
+    rules = RULES[profile]
+    for name, demanded in rules.attributes.items():
+        if getattr(changes, name) not in (None, demanded):
+            expected = demanded if isinstance(demanded, str) else "true"
+            raise FieldError((name,), f"must be {expected} with the profile {profile}")
+    algorithm = old["id_alg"] if changes.id_alg is None else changes.id_alg
+    default = {} if algorithm in rules.signing_algorithms else {"id_alg": rules.signing_algorithms[0]}
+    return {**rules.attributes, **default}
+
+
+def _key_values(changes: ClientChanges) -> dict[str, Any]:
+    """Returns the columns of the keys, which are in one place: a new one replaces the other."""
+    values: dict[str, Any] = {}
+    if changes.jwks is not None:
+        values["jwks"] = stored_jwks(changes.jwks)
+        if values["jwks"]:
+            values["jwks_uri"] = ""
+    if changes.jwks_uri is not None:
+        if changes.jwks_uri and values.get("jwks"):
+            raise FieldError(("jwks_uri",), "excludes jwks: the keys are in one place")
+        values["jwks_uri"] = changes.jwks_uri or values.get("jwks_uri", "")
+        if changes.jwks_uri:
+            values["jwks"] = ""
+    return values
+
+
 def _check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
     """Raises FieldError if attributes of the client, which has these values after the change, contradict each other."""
     if not branding.has_own_logo(row):
         raise FieldError(("logo_uri",), branding.EXPECTED_LOGO)
-    is_oidc, method, has_secret = row["profile"] == "oidc", row["token_endpoint_auth_method"], row["secret_sealed"]
-    if method and not is_oidc:
+    rules, method, has_secret = RULES[row["profile"]], row["token_endpoint_auth_method"], row["secret_sealed"]
+    if method and not rules.is_standard:
         raise FieldError(("token_endpoint_auth_method",), "needs the profile oidc")
     if method in _WITHOUT_SECRET and has_secret:
         raise FieldError(("token_endpoint_auth_method",), f"with {method} the client has no client_secret")
-    if method == "private_key_jwt" and not row["jwks"]:
-        raise FieldError(("jwks",), "is required for private_key_jwt")
-    if DEVICE_CODE in row["grant_types"] and not is_oidc:
+    if method == "private_key_jwt" and not (row["jwks"] or row["jwks_uri"]):
+        raise FieldError(("jwks",), "is required for private_key_jwt, or jwks_uri")
+    if rules.has_exact_redirect_uris and row["redirect_hosts"]:
+        raise FieldError(("redirect_hosts",), f"must be empty with the profile {row['profile']}, which has exact URIs")
+    if DEVICE_CODE in row["grant_types"] and not rules.allows_devices:
         raise FieldError(("grant_types",), f"{DEVICE_CODE} needs the profile oidc")
-    if row["backchannel_logout_session_required"] and not (is_oidc and row["backchannel_logout_uri"]):
+    if row["backchannel_logout_session_required"] and not (rules.is_standard and row["backchannel_logout_uri"]):
         raise FieldError(("backchannel_logout_session_required",), "needs the profile oidc and backchannel_logout_uri")
     _check_service(row)
     is_public = not has_secret and method != "private_key_jwt"
@@ -191,7 +224,7 @@ def _check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
         raise FieldError(("client_secret",), "is required for a client that is not public")
     if changes.client_secret_expires_at and not has_secret:
         raise FieldError(("client_secret_expires_at",), "the client has no client_secret")
-    if changes.public and not (is_public and is_oidc):
+    if changes.public and not (is_public and rules.is_standard):
         raise FieldError(("public",), "needs the profile oidc, and neither client_secret nor private_key_jwt")
 
 
@@ -201,8 +234,9 @@ def _check_service(row: dict[str, Any]) -> None:
     if not is_service and not row["resource_server"]:
         return
     field, needs = ("grant_types", "client_credentials needs") if is_service else ("resource_server", "needs")
-    if row["profile"] != "oidc" or (row["secret_sealed"] is None and not row["jwks"]):
-        raise FieldError((field,), f"{needs} the profile oidc, and client_secret or jwks")
+    has_credentials = row["secret_sealed"] is not None or row["jwks"] or row["jwks_uri"]
+    if not RULES[row["profile"]].is_standard or not has_credentials:
+        raise FieldError((field,), f"{needs} the profile oidc, and client_secret, jwks or jwks_uri")
     if not row["application_id"]:
         raise FieldError((field,), f"{needs} application_id")
 

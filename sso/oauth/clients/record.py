@@ -14,8 +14,9 @@ from sso.core.records import Host, RecordModel, Text, matching, without_control_
 from sso.db.transaction import Row
 from sso.oauth.clients import branding
 from sso.oauth.clients.assertions import stored_jwks
+from sso.oauth.clients.profiles import RULES, Profile
 from sso.oauth.clients.redirect_uris import browser_origin, is_redirect_uri
-from sso.oauth.model import CLIENT_ID, AccessTokenFormat, AuthMethod, Client, GrantType, Profile, expiry_seconds
+from sso.oauth.model import CLIENT_ID, AccessTokenFormat, AuthMethod, Client, GrantType, expiry_seconds
 
 MAX_JWKS = 16 * 1024
 MAX_EXPIRY = 253_402_300_799  # the last second of the year 9999
@@ -27,6 +28,7 @@ EXPORTED_IF_SET = (
     "disabled", "token_endpoint_auth_method", "post_logout_redirect_uris", "origins", "logo_uri", "policy_uri",
     "tos_uri", "support_uri", "accent", "signin_text", "application_id", "resource_server", "backchannel_logout_uri",
     "backchannel_logout_session_required", "require_pushed_authorization_requests", "dpop_bound_access_tokens",
+    "jwks_uri",
 )  # fmt: skip
 
 
@@ -36,7 +38,7 @@ def _absolute_uri(uri: str) -> str:
     return uri
 
 
-def _logout_uri(uri: str) -> str:
+def _outgoing_uri(uri: str) -> str:
     if uri and not is_outgoing_url(uri, allow_http=True):
         raise ValueError("must be an https URI without fragment and user-info (http for loopback addresses only)")
     return uri
@@ -84,7 +86,7 @@ class ClientChanges(RecordModel):
     grant_types: Annotated[list[GrantType], Field(min_length=1)] | None = None
     token_endpoint_auth_method: AuthMethod | None = None
     post_logout_redirect_uris: list[Uri] | None = None
-    backchannel_logout_uri: Annotated[str, AfterValidator(_logout_uri)] | None = None
+    backchannel_logout_uri: Annotated[str, AfterValidator(_outgoing_uri)] | None = None
     backchannel_logout_session_required: bool | None = None
     origins: list[Origin] | None = None
     logo_uri: Annotated[str, AfterValidator(branding.check_logo_uri)] | None = None
@@ -99,6 +101,7 @@ class ClientChanges(RecordModel):
     dpop_bound_access_tokens: bool | None = None
     access_token_format: AccessTokenFormat | None = None
     jwks: Annotated[dict[str, Any], AfterValidator(_usable_jwks)] | None = None
+    jwks_uri: Annotated[str, AfterValidator(_outgoing_uri)] | None = None
 
 
 class ClientRecord(ClientChanges):
@@ -135,4 +138,4 @@ def exported_client(row: Row) -> dict[str, Any]:
         fields["client_secret_expires_at"] = expiry_seconds(row["secret_expires"])
     if row["jwks"]:
         fields["jwks"] = orjson.loads(row["jwks"])
-    return fields | ({"public": Client.from_row(row).is_public} if row["profile"] == "oidc" else {})
+    return fields | ({"public": Client.from_row(row).is_public} if RULES[row["profile"]].is_standard else {})

@@ -66,7 +66,7 @@ _REVOKE_AT_URIS = tuple(
     for table in _GRANT_TABLES
 )
 _LIST_ORIGINS = Statement(
-    """SELECT redirect_hosts, redirect_uris, origins FROM oauth_clients WHERE profile = 'oidc' AND NOT disabled"""
+    """SELECT redirect_hosts, redirect_uris, origins FROM oauth_clients WHERE profile <> 'strict' AND NOT disabled"""
 )
 _LIST_RESOURCE_SERVERS = Statement(
     "SELECT * FROM oauth_clients WHERE resource_server AND NOT disabled ORDER BY client_id"
@@ -133,7 +133,7 @@ async def count_grants(runner: Runner, client_id: str, limit: int) -> int:
 
 
 async def list_origin_rows(runner: Runner) -> list[Row]:
-    """Returns the redirect URIs, hosts and origins of all enabled oidc clients."""
+    """Returns the redirect URIs, hosts and origins of all enabled clients of standard profiles."""
     return await runner.rows(_LIST_ORIGINS)
 
 

@@ -83,7 +83,7 @@ class AuthorizationCodeGrant:
                 # All checks passed: a concurrent request has redeemed the code, or its user may not get tokens.
                 raise await self._replayed(result, request.code)
             # A proof is used up only by a client that has a valid code.
-            await self._proofs.use(proof)
+            await self._proofs.use(proof, result.client.rules)
             is_proof_used = True
 
     async def _check(

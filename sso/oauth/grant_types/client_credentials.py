@@ -66,7 +66,7 @@ class ClientCredentialsGrant:
         if "client_credentials" not in client.grant_types:
             raise UnauthorizedClient("client_credentials")
         if proof:
-            await self._proofs.use(proof)
+            await self._proofs.use(proof, client.rules)
         elif client.dpop_bound_access_tokens:
             raise InvalidDpopProof
         token = await self._issue(client, credentials, restrictions)

@@ -9,6 +9,7 @@ from sso.core.encryption import Keyring
 from sso.core.errors import ApiError
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.cache import ClientCache
+from sso.oauth.clients.profiles import RULES, Profile
 from sso.oauth.errors import (
     InvalidClient,
     InvalidDpopProof,
@@ -18,7 +19,7 @@ from sso.oauth.errors import (
     UnauthorizedClient,
 )
 from sso.oauth.grant_types.token_request import TokenRequest
-from sso.oauth.model import UNRESTRICTED, Client, Profile, TokenRestrictions
+from sso.oauth.model import UNRESTRICTED, Client, TokenRestrictions
 from sso.oauth.tokens.dpop import DpopProof, DpopProofs
 from sso.oauth.tokens.issuer import PresentedRefreshToken, TokenIssuer
 from sso.oauth.tokens.store import RotationResult, TokenStore
@@ -53,7 +54,7 @@ class RefreshTokenGrant:
         restrictions: TokenRestrictions = UNRESTRICTED,
         proof: DpopProof | None = None,
     ) -> dict[str, Any]:
-        """Rotates the refresh token and returns the token response.
+        """Rotates the refresh token, unless the profile says otherwise, and returns the token response.
 
         A repeated request with the same idempotency key gets the same tokens, while the new refresh token is unused.
         """
@@ -64,7 +65,9 @@ class RefreshTokenGrant:
         client = self._clients.cached(presented.client_id) or await self._clients.read(presented.client_id)
         if client is None:
             raise _invalid_refresh_token("strict")
-        successors = successor_tokens(self._keyring, presented, idempotency_key, restrictions)
+        successors = successor_tokens(
+            self._keyring, presented, idempotency_key, restrictions, rotates=client.rules.rotates_refresh_tokens
+        )
         redirect_uri = request.redirect_uri
         is_used = await self._use_proof(proof, client, credentials, presented, redirect_uri)
         result = await self._rotate(
@@ -85,7 +88,10 @@ class RefreshTokenGrant:
         if self._second_factor_of_all and not has_second_factor(result.issued.auth):
             # The user signs in again, with the factor. The new tokens are never sent, and the old one is used up.
             raise _invalid_refresh_token(result.client.profile)
-        return await self._token_issuer.token_response(result.issued, successors.access_token)
+        issued = result.issued
+        if not result.client.rules.rotates_refresh_tokens:
+            issued = issued._replace(current_token_id=None)  # the client keeps the refresh token that it has
+        return await self._token_issuer.token_response(issued, successors.access_token)
 
     async def _use_proof(
         self,
@@ -105,7 +111,7 @@ class RefreshTokenGrant:
             presented.grant_id, presented.client_id, presented.token_id, proof.jkt
         ):
             return False
-        await self._proofs.use(proof)
+        await self._proofs.use(proof, client.rules)
         return True
 
     async def _rotate(
@@ -137,7 +143,7 @@ class RefreshTokenGrant:
     ) -> ApiError:
         """Returns the error of the first check that failed."""
         client = result.client
-        if not request.redirect_uri and client.profile == "strict":
+        if not request.redirect_uri and not client.rules.is_standard:
             return InvalidRequest("redirect_uri is required")
         if result.grant_exists and request.redirect_uri and not result.redirect_uri_matches:
             return InvalidGrant("redirect_uri differs from the one of the authorization request")
@@ -158,7 +164,7 @@ class RefreshTokenGrant:
         if result.grant_exists and result.grant_valid:
             # The token was already replaced, so two parties hold it: one of them may be a thief.
             log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])
-            if client.profile == "oidc":
+            if client.rules.is_standard:
                 await self._token_store.revoke_grant(presented.grant_id, client.client_id)
         return _invalid_refresh_token(client.profile)
 
@@ -189,4 +195,4 @@ def _must_retry(result: RotationResult, client: Client, redirect_uri: str) -> bo
 def _invalid_refresh_token(profile: Profile) -> ApiError:
     """Returns the error for an invalid refresh token: invalid_request by §4.2, invalid_grant by RFC 6749."""
     message = "the refresh token is not valid"
-    return InvalidGrant(message) if profile == "oidc" else InvalidRequest(message)
+    return InvalidGrant(message) if RULES[profile].is_standard else InvalidRequest(message)

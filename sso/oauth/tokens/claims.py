@@ -3,8 +3,22 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from sso.accounts.authentication_context import acr_of, amr_of
+import orjson
 
+from sso.accounts.authentication_context import acr_of, amr_of
+from sso.oauth.clients.profiles import RULES
+
+# The claims about a user that can be requested one by one, with the scopes that disclose them.
+SCOPES_OF_CLAIMS = {
+    "email": "email",
+    "email_verified": "email",
+    "name": "profile",
+    "nickname": "profile",
+    "preferred_username": "profile",
+    "locale": "profile",
+    "updated_at": "profile",
+    "phone_verified": "trust",  # in userinfo only
+}
 MAX_REPEATED_NICK = 100  # characters of a nickname that an ID token repeats in `name` and `preferred_username`
 
 
@@ -27,18 +41,20 @@ class ClaimSource(Protocol):
     def email_verified(self) -> bool: ...
     @property
     def updated_at(self) -> int: ...
+    @property
+    def claims(self) -> str: ...
 
 
 def scope_claims(user: ClaimSource) -> dict[str, Any]:
     """Returns the claims of the scopes email and profile. A strict client gets only the claims of §2.1."""
-    is_oidc = user.profile == "oidc"
+    is_standard = RULES[user.profile].is_standard
     claims: dict[str, Any] = {}
     if "email" in user.scopes:
         claims["email"] = user.login
-        if is_oidc:
+        if is_standard:
             claims["email_verified"] = user.email_verified
     if "profile" in user.scopes:
-        claims |= _profile_claims(user) if is_oidc else {"nickname": user.nick}
+        claims |= _profile_claims(user) if is_standard else {"nickname": user.nick}
     return claims
 
 
@@ -47,11 +63,30 @@ def id_token_claims(user: ClaimSource) -> dict[str, Any]:
 
     A long nickname is not repeated, so that every ID token is short enough for ``id_token_hint``. Userinfo has it all.
     """
-    claims = scope_claims(user)
+    claims = scope_claims(user) | requested_claims(user, "id_token")
     if len(user.nick) > MAX_REPEATED_NICK:
         claims.pop("name", None)
         claims.pop("preferred_username", None)
     return claims
+
+
+def scopes_of_requested_claims(claims: str) -> frozenset[str]:
+    """Returns the scopes that would disclose the claims that are requested one by one."""
+    targets = orjson.loads(claims).values() if claims else ()
+    return frozenset(SCOPES_OF_CLAIMS[name] for names in targets for name in names)
+
+
+def requested_claims(user: ClaimSource, target: str, **more: Any) -> dict[str, Any]:
+    """Returns the claims that were requested one by one, unless they have other values. ``more`` are further ones."""
+    if not user.claims:
+        return {}
+    requested = orjson.loads(user.claims)[target]
+    known = {"email": user.login, "email_verified": user.email_verified, **_profile_claims(user), **more}
+    return {
+        name: known[name]
+        for name, values in requested.items()
+        if name in known and (values is None or known[name] in values)
+    }
 
 
 def _profile_claims(user: ClaimSource) -> dict[str, Any]:

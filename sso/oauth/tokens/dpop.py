@@ -1,6 +1,6 @@
 """DPoP (RFC 9449): a client proves with each request that it has the key to which its tokens are bound.
 
-The service requires no nonce: a proof is valid for a few minutes and works once.
+A proof is valid for a few minutes and works once. Clients of some profiles put a nonce of this service into it.
 """
 
 import base64
@@ -15,13 +15,16 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from sso.core.algorithms import CLIENT_ALGORITHMS
 from sso.core.jwk import load_jwk
 from sso.core.jwks import PRIVATE_MEMBERS
-from sso.core.jwt import SHAPE, Claims, InvalidToken, parse_part, signed_claims
+from sso.core.jwt import SHAPE, Claims, InvalidToken, algorithm_in_header, parse_part, signed_claims
 from sso.core.keys import PublicKey, UnusableKey, is_costly, public_jwk
 from sso.db.database import Database
-from sso.oauth.errors import InvalidDpopProof
+from sso.oauth.clients.profiles import ProfileRules
+from sso.oauth.errors import InvalidDpopProof, UseDpopNonce
 from sso.oauth.one_time_store import use_jti
+from sso.oauth.tokens.dpop_nonces import DpopNonces
 
 PROOF_JWT = "DPOP+JWT"  # the type of the token in the header, in upper case
 MAX_LENGTH = 4096
@@ -48,7 +51,7 @@ def verify_proof(token: str) -> tuple[str, Claims]:
     if len(token) > MAX_LENGTH or len(header) > MAX_HEADER or SHAPE.fullmatch(token) is None:
         raise InvalidToken("not a JWT")
     key, thumbprint = _key_of(header)
-    return thumbprint, signed_claims(token, key, PROOF_JWT)
+    return thumbprint, signed_claims(token, key, PROOF_JWT, CLIENT_ALGORITHMS)
 
 
 @lru_cache(256)
@@ -80,11 +83,14 @@ class DpopProof:
     jkt: str  # the thumbprint of its key
     jti: str
     expires: int
+    algorithm: str
+    nonce: str  # "" without one
 
 
 class DpopProofs:
-    def __init__(self, database: Database, base_url: str) -> None:
+    def __init__(self, database: Database, base_url: str, nonces: DpopNonces) -> None:
         self._database = database
+        self._nonces = nonces
         self._base_url = base_url
 
     def read(self, headers: Sequence[str], method: str, path: str, access_token: str | None = None) -> DpopProof | None:
@@ -97,18 +103,35 @@ class DpopProofs:
         if len(headers) > 1:
             raise InvalidDpopProof("DPoP: expected one header")
         try:
-            jkt, claims = verify_proof(headers[0].strip())
+            token = headers[0].strip()
+            jkt, claims = verify_proof(token)
             self._check(claims, method, path, access_token)
         except InvalidToken as error:
             raise InvalidDpopProof(f"DPoP: {error}") from None
-        return DpopProof(jkt, claims["jti"], claims["iat"] + MAX_AGE_S + MAX_AHEAD_S)
+        nonce = claims.get("nonce")
+        return DpopProof(
+            jkt,
+            claims["jti"],
+            claims["iat"] + MAX_AGE_S + MAX_AHEAD_S,
+            str(algorithm_in_header(token, PROOF_JWT)),
+            nonce if isinstance(nonce, str) else "",
+        )
 
-    async def use(self, proof: DpopProof) -> None:
-        """Uses the proof up. Raises InvalidDpopProof if it was used before, by any worker.
+    def response_headers(self, proof: DpopProof | None) -> dict[str, str]:
+        """Returns the next nonce for a client that uses nonces, so that it need not be refused to get one."""
+        return {"DPoP-Nonce": self._nonces.current()} if proof and proof.nonce else {}
 
+    async def use(self, proof: DpopProof, rules: ProfileRules) -> None:
+        """Uses the proof of a client with these rules up.
+
+        Raises InvalidDpopProof if it was used before, by any worker, and UseDpopNonce if it lacks a valid nonce.
         Callers make all other checks first, above all of the client and of the code or token, so that strangers do not
         fill the table.
         """
+        if proof.algorithm not in rules.algorithms:
+            raise InvalidDpopProof(f"DPoP: alg: expected one of {', '.join(rules.algorithms)}")
+        if rules.needs_dpop_nonce and not self._nonces.is_valid(proof.nonce):
+            raise UseDpopNonce(self._nonces.current())
         if not await use_jti(self._database, f"dpop {proof.jkt} {proof.jti}", proof.expires):
             raise InvalidDpopProof("DPoP: the proof was used before")
 

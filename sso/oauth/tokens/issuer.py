@@ -8,6 +8,7 @@ from sso.core.jwt import ACCESS_TOKEN_JWT, InvalidToken, Verifier
 from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
+from sso.oauth.clients.profiles import RULES
 from sso.oauth.model import IssuedTokens
 from sso.oauth.tokens.claims import id_token_claims, sign_in_claims
 from sso.oauth.tokens.jwt_access_tokens import access_token_claims
@@ -63,7 +64,7 @@ class TokenIssuer:
         if issued.nonce is not None:
             claims["nonce"] = issued.nonce
         claims |= id_token_claims(issued)
-        if issued.profile == "oidc":
+        if RULES[issued.profile].is_standard:
             claims |= sign_in_claims(issued.auth, issued.auth_time)
             if issued.sid:
                 claims["sid"] = issued.sid

@@ -24,7 +24,7 @@ class Revocation:
         if refresh_token:
             if not await self._revoke_grant(refresh_token, client, only_current=True):
                 raise InvalidRequest("the refresh token is not valid or already revoked")
-        elif token and client.profile == "oidc":
+        elif token and client.rules.is_standard:
             # RFC 7009 section 2.2: an invalid token is no error. An old refresh token revokes the grant as well,
             # because a thief may have obtained the current one.
             if not await self._revoke_grant(token, client, only_current=False):

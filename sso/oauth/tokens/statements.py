@@ -15,14 +15,16 @@ CLOCK = "clock AS (SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS t)
 USER_CLAIMS = """u.login, u.nick, u.lang, u.email_verified,
             CAST(floor(extract(epoch FROM coalesce(u.updated, u.reg_time))) AS bigint) AS updated_at"""
 # The client may have changed since it was authenticated. ``matched_secret`` is the encrypted secret that matched the
-# credentials, "" for a public client, and the JWK set for private_key_jwt: it must still be that of the client, and the
-# profile and the authentication method must be the same.
+# credentials, "" for a public client, and the JWK set or its address for private_key_jwt: it must still be that of the
+# client, and the profile and the authentication method must be the same.
 AUTHENTICATED = """NOT c.disabled AND c.profile = item.profile
                 AND c.token_endpoint_auth_method = item.auth_method
                 AND ((item.matched_secret = c.secret_sealed AND coalesce(c.secret_expires > now(), true))
                 OR (item.matched_secret = c.second_sealed AND coalesce(c.second_expires > now(), true))
                 OR (item.matched_secret = '' AND c.secret_sealed IS NULL AND c.profile = 'oidc')
-                OR (item.matched_secret = c.jwks AND c.token_endpoint_auth_method = 'private_key_jwt'))"""
+                -- a client has its keys in one of both places
+                OR (item.matched_secret = c.jwks || c.jwks_uri AND item.matched_secret <> ''
+                    AND c.token_endpoint_auth_method = 'private_key_jwt'))"""
 
 # If the code or grant has a key, the request proves the same one; a client that must have a key has one.
 _KEY_MATCHES = """({0}.dpop_jkt IS NULL OR {0}.dpop_jkt = item.dpop_jkt)
@@ -35,9 +37,10 @@ _RESOURCES_MATCH = """(item.resources IS NULL OR cardinality({0}.resources) = 0
 NEW_GRANTS = """new_grants AS (
         -- One grant for each redeemed code. It has a current refresh token only with offline_access.
         INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, sid,
-            issued, dpop_jkt, resources, ends, head, head_issued, head_exp, last_used, expires)
+            issued, dpop_jkt, resources, claims, ends, head, head_issued, head_exp, last_used, expires)
         SELECT grant_id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, sid, issued, grant_jkt,
-            grant_resources, t + grant_max_s, current_token_id, CASE WHEN current_token_id IS NOT NULL THEN t END,
+            grant_resources, claims, t + grant_max_s, current_token_id,
+            CASE WHEN current_token_id IS NOT NULL THEN t END,
             CASE WHEN current_token_id IS NOT NULL THEN t + least(refresh_s, grant_max_s) END, now(),
             to_timestamp(t + least(grant_max_s, CASE WHEN current_token_id IS NULL THEN access_s ELSE refresh_s END))
         FROM redeemed, clock
@@ -75,7 +78,7 @@ REDEEM = BatchStatement(
                 THEN item.token_id END AS current_token_id,
             c.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {USER_CLAIMS}, k.redirect_uri,
             k.scopes, k.nonce, k.auth_time, k.auth, k.sid, k.issued, item.dpop_jkt, item.grant_jkt, item.session_s,
-            c.backchannel_logout_uri <> '' AS is_notified, k.resources AS grant_resources,
+            k.claims, c.backchannel_logout_uri <> '' AS is_notified, k.resources AS grant_resources,
             coalesce(string_to_array(item.resources, ' '), k.resources) AS resources,
             ban_in_force(u.bans, ARRAY[c.application_id]) AS ban,
             item.may_redeem AND NOT u.disabled AND ban_in_force(u.bans, ARRAY[c.application_id]) IS NULL
@@ -141,7 +144,7 @@ ROTATE = BatchStatement(
         SELECT item.*, {USER_CLAIMS}, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
             g.id IS NOT NULL AS grant_exists,
             coalesce({AUTHENTICATED}, false) AS authenticated,
-            coalesce(g.redirect_uri = item.redirect_uri OR (item.redirect_uri = '' AND c.profile = 'oidc'), false)
+            coalesce(g.redirect_uri = item.redirect_uri OR (item.redirect_uri = '' AND c.profile <> 'strict'), false)
                 AS redirect_uri_matches,
             coalesce({_KEY_MATCHES.format("g")}, false) AS key_matches,
             coalesce({_RESOURCES_MATCH.format("g")}, false) AS resources_match,
@@ -161,23 +164,27 @@ ROTATE = BatchStatement(
         WHERE g.id = locked_grants.id AND g.id = s.grant_id AND g.head = s.token_id
             AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid AND s.key_matches AND s.resources_match
         RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.sid, g.ends, g.head,
-            g.head_issued, g.head_exp, g.resources, t AS issued_at
+            g.head_issued, g.head_exp, g.resources, g.claims, t AS issued_at
     ), retried_grants AS (
         -- Retries get the current token once more: the previous token was presented again within the leeway, or with
         -- the idempotency key that the current token was derived from.
         SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.sid, g.ends, g.head, g.head_issued,
-            g.head_exp, g.resources, CASE WHEN g.head = s.new_token_id THEN g.head_issued ELSE t END AS issued_at
+            g.head_exp, g.resources, g.claims,
+            CASE WHEN g.head = s.new_token_id AND g.head <> s.token_id THEN g.head_issued ELSE t END AS issued_at
         FROM clock, checked s JOIN locked_grants ON locked_grants.id = s.grant_id
             JOIN oauth_grants g ON g.id = locked_grants.id
-        -- With a leeway of 0 there are no retries, even if this transaction began before the rotation that it sees.
-        WHERE g.previous = s.token_id AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid
-            AND s.key_matches AND s.resources_match
+        WHERE s.authenticated AND s.redirect_uri_matches AND s.grant_valid AND s.key_matches AND s.resources_match
+            -- Concurrent requests with a token that is not replaced get an access token each.
+            AND ((s.token_id = s.new_token_id AND g.head = s.token_id
+                AND NOT EXISTS (SELECT FROM rotated_grants WHERE rotated_grants.n = s.n))
+            -- With a leeway of 0 there are no retries, even if this transaction began before the rotation that it sees.
+            OR (g.previous = s.token_id AND s.token_id <> s.new_token_id
             AND ((s.leeway_s > 0 AND g.rotated > now() - make_interval(secs => s.leeway_s))
                 OR (g.head = s.new_token_id AND g.rotated > now() - make_interval(secs => s.retry_s)))
             -- The same access token is not issued again after it was revoked.
             AND (g.head <> s.new_token_id
                 OR EXISTS (SELECT FROM oauth_access_tokens a WHERE a.digest = s.access_digest))
-            AND NOT EXISTS (SELECT FROM rotated_grants WHERE rotated_grants.id = g.id)
+            AND NOT EXISTS (SELECT FROM rotated_grants WHERE rotated_grants.id = g.id)))
     ), issued AS (
         -- The grants that get new tokens.
         SELECT * FROM rotated_grants UNION ALL SELECT * FROM retried_grants
@@ -194,7 +201,7 @@ ROTATE = BatchStatement(
         s.key_matches, s.resources_match, s.dpop_jkt,
         coalesce(string_to_array(s.resources, ' '), issued.resources) AS resources,
         s.snapshot_token_id, s.login, s.nick, s.lang, s.email_verified, s.updated_at, issued.id AS grant_id,
-        issued.user_id, issued.scopes, issued.nonce, issued.auth_time, issued.auth, issued.sid,
+        issued.user_id, issued.scopes, issued.nonce, issued.auth_time, issued.auth, issued.sid, issued.claims,
         issued.head AS current_token_id, issued.head_issued AS current_token_issued,
         issued.head_exp AS current_token_exp, t AS now, issued_at,
         least(issued_at + s.access_s, issued.ends) AS access_exp
@@ -241,7 +248,7 @@ FIND_ACCESS_TOKEN = BatchStatement(
     f"""WITH {CLOCK}
     SELECT item.n, u.user_id, {USER_CLAIMS}, u.phone_verified, u.valid_from, g.scopes,
         c.client_id, c.profile, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now,
-        g.auth_time, g.auth, g.redirect_uri = '' AS is_of_device, a.dpop_jkt, a.resources
+        g.auth_time, g.auth, g.redirect_uri = '' AS is_of_device, a.dpop_jkt, a.resources, g.claims
     FROM clock, {{items}}
     JOIN oauth_access_tokens a ON a.digest = item.digest JOIN oauth_grants g ON g.id = a.grant_id
     JOIN users u ON u.user_id = g.user_id JOIN oauth_clients c ON c.client_id = g.client_id

@@ -123,7 +123,9 @@ class TokenStore:
             may_redeem=may_redeem,
             dpop_jkt=restrictions.dpop_jkt,
             # RFC 9449 section 5: the refresh tokens of a public client are bound to its key.
-            grant_jkt=restrictions.dpop_jkt if client and client.is_public else None,
+            grant_jkt=restrictions.dpop_jkt
+            if client and (client.is_public or client.rules.binds_refresh_tokens)
+            else None,
             resources=restrictions.resource_text,
             grant_id=secret_token(),
             token_id=secret_token(),

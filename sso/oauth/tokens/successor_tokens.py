@@ -30,11 +30,16 @@ def successor_tokens(
     presented: PresentedRefreshToken,
     idempotency_key: str | None,
     restrictions: TokenRestrictions = UNRESTRICTED,
+    *,
+    rotates: bool = True,
 ) -> SuccessorTokens:
     """Returns the tokens. Raises InvalidRequest if the idempotency key is malformed.
 
-    A request with the same idempotency key but other restrictions is another request.
+    A request with the same idempotency key but other restrictions is another request. If the refresh token is not
+    replaced, a request can be repeated without a key.
     """
+    if not rotates:
+        return SuccessorTokens(secret_token(), presented.token_id)
     if idempotency_key is None:
         return SuccessorTokens(secret_token(), secret_token())
     if not _KEY.fullmatch(idempotency_key):

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from sso.oauth.clients.profiles import RULES
 from sso.oauth.errors import InvalidAccessToken, InvalidBoundToken, InvalidDpopProof
 from sso.oauth.model import AccessToken
-from sso.oauth.tokens.claims import scope_claims
+from sso.oauth.tokens.claims import requested_claims, scope_claims
 from sso.oauth.tokens.dpop import DpopProof, DpopProofs
 from sso.oauth.tokens.store import TokenStore
 
@@ -30,7 +31,7 @@ async def require_bound_token(
         expected = "DPoP: expected a proof with the key that the access token is bound to"
         raise InvalidBoundToken(InvalidDpopProof(expected))
     try:
-        await proofs.use(proof)
+        await proofs.use(proof, RULES[access.profile])
     except InvalidDpopProof as error:
         raise InvalidBoundToken(error) from None
     return access
@@ -38,6 +39,7 @@ async def require_bound_token(
 
 def userinfo_claims(access: AccessToken) -> dict[str, Any]:
     claims: dict[str, Any] = {"status": "ok", "sub": access.user_id, **scope_claims(access)}
+    claims |= requested_claims(access, "userinfo", phone_verified=access.phone_verified)
     if "trust" in access.scopes:
         claims |= {"email_verified": access.email_verified, "phone_verified": access.phone_verified}
     return claims

@@ -80,7 +80,9 @@ def _time_window(stored: bytes) -> TimeWindow | None:
         weekly = tuple(_weekly_hours(item) for item in items or ())
     except (AttributeError, TypeError) as error:
         raise ValueError("not a time window") from error
-    if items == [] or not (type(starts) is type(ends) is int and 0 <= starts <= MAX_MOMENT and ends >= 0):
+    if items is not None and (not items or type(items) is not list):
+        raise ValueError("not a time window")
+    if not (type(starts) is type(ends) is int and 0 <= starts <= MAX_MOMENT and ends >= 0):
         raise ValueError("not a time window")
     return TimeWindow(starts, ends, weekly, zone)
 

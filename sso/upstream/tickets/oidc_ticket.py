@@ -1,10 +1,11 @@
 """ID tokens that a game has got from its store (Epic, Xbox, PlayStation, Apple, GOG), checked by the issuer's keys."""
 
 from sso.core.field_errors import FieldError
-from sso.core.jwt import MAX_TOKEN, SKEW_S, IdTokenVerifier
+from sso.core.jwt import MAX_TOKEN, SKEW_S
 from sso.db.clock import DatabaseClock
 from sso.upstream.discovery import Discovery
 from sso.upstream.http_client import ProviderClient
+from sso.upstream.id_token_verifier import IdTokenVerifier
 from sso.upstream.id_tokens import InvalidIdToken, verify_id_token
 from sso.upstream.model import MAX_NAME, IdentityProvider, clean_text
 from sso.upstream.tickets.model import StoreAccount, Ticket, TicketRefused, member_of, text_of

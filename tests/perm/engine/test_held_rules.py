@@ -14,6 +14,7 @@ from sso.perm.engine.user_facts import UserFacts
 NOW = 1000
 ANN = UserFacts("5")
 VIEW, MANAGE, KEYS = "can_view_project", "can_manage_project", "can_manage_app_api_keys"
+WHOLE = [f"project.{VIEW}", f"project.{MANAGE}"]
 
 
 def rules(**sections: Any) -> dict[str, Any]:
@@ -112,3 +113,18 @@ def test_project_rules_are_covered_by_project_wide_roles_only() -> None:
     assert held_rules(Assignment("all")).cover_project_rules([f"project.{VIEW}", f"project.{MANAGE}"])
     assert not held_rules(Assignment("viewer")).cover_project_rules([f"project.{VIEW}", f"project.{MANAGE}"])
     assert not held_rules(applications={10: (Assignment("all"),)}).cover_project_rules([f"project.{VIEW}"])
+
+
+def test_rules_that_last_are_those_without_an_end() -> None:
+    for assignment, lasts in ((Assignment("all"), True), (Assignment("all", NOW + 9), False)):
+        held = held_rules(assignment)
+        assert held.cover_project_rules(WHOLE)
+        assert held.cover_project_rules(WHOLE, permanently=True) is lasts
+        assert not held.cover_project_rules(["project.can_do_more"])
+
+
+def test_rules_held_for_another_reason_are_unlimited_and_last() -> None:
+    held = HeldRules(CENTRAL, None, [("project", WHOLE[0])])
+    assert held.cover_project_rules(WHOLE[:1], permanently=True)
+    assert cover(held, "viewer")
+    assert not held.cover_project_rules(WHOLE)

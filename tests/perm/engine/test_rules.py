@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.rules import MAX_DEPTH, earliest_end, latest_end, rule_nodes
 from tests.perm.evaluation import NOW, evaluate, role_giving, rule
 
 
@@ -104,3 +105,22 @@ def test_secret_data_and_login_are_never_listed() -> None:
 def test_unknown_sections_are_ignored() -> None:
     result = evaluate(schema={"other_data": {"a": {"value": True}}}, own={"other_data": {"a": {"value": True}}})
     assert result.full() == []
+
+
+def test_path_has_at_most_32_names_below_its_section() -> None:
+    def nested(names: int) -> dict[str, Any]:
+        tree: dict[str, Any] = {"value": True}
+        for _ in range(names):
+            tree = {"a": tree}
+        return tree
+
+    assert MAX_DEPTH == 32
+    assert [path.count(".") for path, _ in rule_nodes(nested(32), "private_data")] == [32]
+    assert list(rule_nodes(nested(33), "private_data")) == []
+
+
+@pytest.mark.parametrize(
+    ("ends", "first", "last"), [((), 0, 0), ((0,), 0, 0), ((5, 9), 5, 9), ((5, 0, 9), 5, 0), ((1, 2), 1, 2)]
+)
+def test_end_0_never_ends(ends: tuple[int, ...], first: int, last: int) -> None:
+    assert (earliest_end(ends), latest_end(ends)) == (first, last)

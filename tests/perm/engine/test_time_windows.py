@@ -1,6 +1,6 @@
 """Time windows of conditions: when they are open, around changes of clocks too, how long, and what explanations say."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,7 +12,7 @@ from sso.perm.engine.conditions import Condition, compare, end_of, holds
 from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.explanation.explain import explain_rule
 from sso.perm.engine.explanation.text import comparison_text, explanation_lines
-from sso.perm.engine.time_windows import DAYS, TimeBound, TimeWindow
+from sso.perm.engine.time_windows import DAYS, FOREVER, TimeBound, TimeWindow, clock_minute, time_zone
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.engine.validity import NEVER_ENDS, valid_until
 from sso.perm.input.conditions import check_condition
@@ -150,6 +150,38 @@ def test_bounds_count_windows_as_met_or_not_met() -> None:
         assert holds(condition(time, tag="vip"), USER, TimeBound.SOMETIMES)
         assert not holds(condition(time, tag="vip"), USER, TimeBound.ALWAYS)
         assert not holds(condition(time, tag="other"), USER, TimeBound.SOMETIMES)
+
+
+def test_opposite_of_a_bound() -> None:
+    assert TimeBound.SOMETIMES.opposite is TimeBound.ALWAYS
+    assert TimeBound.ALWAYS.opposite is TimeBound.SOMETIMES
+
+
+def test_window_that_ends_before_its_hours_begin_never_opens() -> None:
+    saturday = at("2026-11-21 10:00")
+    never = window({"from": at("2026-11-20 12:00"), "until": saturday, **WEEKEND})
+    once = window({"from": at("2026-11-20 12:00"), "until": saturday + 1, **WEEKEND})
+    for moment in (at("2026-11-20 11:00"), at("2026-11-20 13:00"), saturday):
+        assert (never.period(moment).is_open, never.period(moment).until) == (False, FOREVER)
+    assert once.period(at("2026-11-20 11:00")).until == once.period(at("2026-11-20 13:00")).until == saturday
+    assert once.period(saturday) == (saturday, saturday + 1, True)
+
+
+@pytest.mark.parametrize("text", ["", "24:01", "7:00", "22:60", "22:00:00", "25:00", "22.00", "２２:00"])
+def test_clock_is_hours_and_minutes(text: str) -> None:
+    assert [clock_minute(good) for good in ("00:00", "09:05", "24:00")] == [0, 545, 1440]
+    with pytest.raises(ValueError, match="22:00"):
+        clock_minute(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "CET", "posix/Europe/Berlin", "right/Europe/Berlin", "Europe/Nowhere", "../etc/x", "/"]
+)
+def test_zone_is_one_of_the_time_zone_database(name: str) -> None:
+    assert time_zone("UTC") is UTC
+    assert time_zone("Europe/Berlin") == ZoneInfo("Europe/Berlin")
+    with pytest.raises(ValueError, match="unknown time zone"):
+        time_zone(name)
 
 
 @pytest.mark.parametrize(
