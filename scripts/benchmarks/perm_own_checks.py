@@ -53,7 +53,7 @@ def own_checks(
 def _save_model(model: PeerModel, target: PermissionTarget, application_id: int) -> None:
     rules = {f"rule{at}": {"value": True} for at in range(RULES)}
     roles = [{"name": f"role{area}", "meta": {"private_data": {f"area{area}": rules}}} for area in range(ROLES)]
-    client = {"client_id": "peers", "client_secret": SECRET, "profile": "oidc"}
+    client: dict[str, Any] = {"client_id": "peers", "client_secret": SECRET, "profile": "oidc"}
     client |= {"grant_types": ["client_credentials"], "application_id": application_id}
     target.server.apply({"clients": [client], "roles": {str(application_id): roles}})
     for user in model.users:

@@ -38,13 +38,15 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("replica"),
     show_default=True,
-    help="A folder, here in the current one, for its copy, encrypted: so it can start while the service is away.",
+    metavar="FOLDER",
+    help="For its encrypted copy, so that it can start while the service is away; by default in the current folder.",
 )
 @click.option(
     "--max-stale",
     type=click.FloatRange(min=1),
     default=60,
     show_default=True,
+    metavar="SECONDS",
     help="Seconds without contact to the service after which it answers 503.",
 )
 @click.option("--serve-stale", is_flag=True, help="Go on answering after that; Permission-Staleness says how old.")

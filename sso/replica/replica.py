@@ -186,10 +186,10 @@ class Replica:
     def require_current(self) -> float:
         """Returns the staleness. Raises ReplicaUnavailable."""
         staleness = self._clock.staleness()
+        if self._is_refused and (staleness is None or staleness > self._max_stale_s):
+            raise ReplicaUnavailable("the service refuses the client of this replica")
         if staleness is None or self._keeper.copy is None:
             raise ReplicaUnavailable("the replica has not read the permissions of the application yet")
-        if staleness > self._max_stale_s and self._is_refused:
-            raise ReplicaUnavailable("the service refuses the client of this replica")
         if staleness > self._max_stale_s and not self._serve_stale:
             raise ReplicaUnavailable(f"the replica has not reached the service for {staleness:.0f} seconds")
         return staleness

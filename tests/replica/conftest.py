@@ -184,6 +184,10 @@ class Game:
         return self.try_request("PATCH", f"/users/{random.choice(self.users)}", {"disabled": random.random() < 0.5})
 
 
+def role(name: str, rule: str) -> dict[str, Any]:
+    return {"name": name, "meta": {"private_data": {rule: {"value": True}}}}
+
+
 def _condition(random: Random, users: list[str]) -> dict[str, Any]:
     return random.choice(
         (

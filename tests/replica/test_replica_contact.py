@@ -12,8 +12,7 @@ from sso.replica.async_replica import AsyncReplica
 from sso.replica.replica import Replica, ReplicaUnavailable
 from tests.kit import postgres
 from tests.kit.server import until
-from tests.replica.conftest import Game
-from tests.replica.test_sidecar import role
+from tests.replica.conftest import Game, role
 
 MANY_USERS = 10_001
 

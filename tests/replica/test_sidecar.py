@@ -15,7 +15,7 @@ import pytest
 from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.ports import is_listening
 from tests.kit.server import Server, clean_environment, until
-from tests.replica.conftest import Game
+from tests.replica.conftest import Game, role
 
 
 class SidecarProcess:
@@ -133,10 +133,6 @@ def killed(server: Server) -> Iterator[None]:
         server.start()
 
 
-def role(name: str, rule: str) -> dict[str, Any]:
-    return {"name": name, "meta": {"private_data": {rule: {"value": True}}}}
-
-
 def assert_answers(game: Game, replica: SidecarProcess) -> None:
     """The same as those of the service, also with reasons and for malformed requests."""
     question = {"user_id": game.users[0], "rule": "kick", "application_id": game.app}
@@ -202,8 +198,9 @@ def assert_new_users_are_found(game: Game, replica: SidecarProcess) -> None:
 def test_wrong_options_are_refused(options: list[str], text: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sso", "replica", "--server", "http://127.0.0.1:1", "--application", "40"]
     settings = clean_environment(SSO_CLIENT_ID="x", SSO_CLIENT_SECRET="y")
-    run = {"env": settings, "cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
-    done = subprocess.run([*command, *options], check=False, **run)
+    done = subprocess.run(
+        [*command, *options], env=settings, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 2
     assert not list(tmp_path.iterdir())  # nothing is written for options that are refused
     assert text in " ".join(done.stderr.split())
