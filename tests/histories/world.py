@@ -20,7 +20,7 @@ from tests.kit.replication import Node as PostgresNode
 from tests.kit.replication import replication
 from tests.kit.second_factors import enrol
 from tests.kit.server import NO_LIMITS
-from tests.upstream.stores import AnyStore, OidcStore, opened
+from tests.upstream.stores import OidcStore, opened
 
 HOLD_S = 2  # of a poll
 CENTRAL, GAME = 1, 70
@@ -51,7 +51,7 @@ class World:
     nodes: Sequence[Node]
     database: PostgresNode
     disk: SmallDisk | None  # of the database
-    store: AnyStore  # whose tickets sign players in
+    store: OidcStore  # whose tickets sign players in
     clock_file: Path | None = None  # the steps of the nodes' clocks, which libfaketime reads
     history: History = field(default_factory=History)
     recovery_codes: dict[str, list[str]] = field(default_factory=dict)  # by user id
@@ -122,7 +122,8 @@ def world(folder: Path, program: Sequence[str] = (), **settings: str) -> Iterato
     with ExitStack() as stack:
         disk = stack.enter_context(small_disk())
         parent = disk.folder if disk else None
-        store = stack.enter_context(opened(OidcStore()))
+        store = OidcStore()
+        stack.enter_context(opened(store))
         (database,) = stack.enter_context(replication(0, {"max_wal_size": "64MB"}, parent))
         clock_file = folder / "clock"
         chosen = (

@@ -11,7 +11,7 @@ import trio
 from sso.cli.play.client import GameLoginError
 from sso.cli.play.guest_key import GuestKey
 from sso.cli.play.login import GameLoginOptions, Interrupted, log_in, log_in_guest
-from sso.cli.play.screen import Screen, print_json
+from sso.cli.play.screen import Screen, print_json, print_line
 from sso.cli.play.signing import BadKey, SigningKey
 
 
@@ -34,6 +34,24 @@ def _ws_url(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str
     return value and _address(value, "ws", "wss")
 
 
+def serve_script(base_url: str, file: Path) -> None:
+    """Answers games until Ctrl-C is pressed, and prints each request."""
+    from sso.cli.play.scripted.script import BadScript, read_script
+    from sso.cli.play.scripted.service import ScriptedService
+
+    try:
+        service = ScriptedService(read_script(file), print_line)
+        address = urlsplit(base_url)
+        print_line(f"Playing {file} at {base_url} (Ctrl-C to leave)")
+        trio.run(service.serve, address.port or 80, address.hostname or "")
+    except BadScript as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"{base_url}: {error}") from None
+    except KeyboardInterrupt:
+        return
+
+
 @click.command()
 @click.argument("base_url", metavar="BASE_URL", callback=_base_url)
 @click.option("--factor", default="", help="Device factor; without it the result has no JWT.")
@@ -53,6 +71,13 @@ def _ws_url(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str
 @click.option("--ws-url", default="", callback=_ws_url, help="WebSocket address (default: BASE_URL with ws).")
 @click.option("--open", "open_browser", is_flag=True, help="Open the link in the browser of this machine.")
 @click.option("--qr", is_flag=True, help="Print the QR code even if the output is not a terminal.")
+@click.option(
+    "--scripted",
+    "script_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Instead: be the service at BASE_URL and answer a game as this file says, for tests in an editor.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the response of the service unchanged, including secrets.")
 @click.pass_context
 def command(
@@ -69,6 +94,7 @@ def command(
     ws_url: str,
     open_browser: bool,
     qr: bool,
+    script_file: Path | None,
     as_json: bool,
 ) -> None:
     """Log in as a game does: show a link, wait until a user has signed in with a browser, print the user.
@@ -79,7 +105,11 @@ def command(
     Example:
       sso play http://127.0.0.1:8000 --open
       sso play http://127.0.0.1:8000 --guest guest.pem
+      sso play http://127.0.0.1:8009 --scripted cancelled.json
     """
+    if script_file is not None:
+        serve_script(base_url, script_file)
+        return
     if link and guest_file is None:
         raise click.UsageError("--link needs --guest")
     factor = factor or ("sso play" if link else "")  # the user JWT of the guest belongs to a device

@@ -110,6 +110,10 @@ class Screen(PollCallbacks):
         self._out.flush()
 
 
+def print_line(text: str) -> None:
+    print(_clean(text), flush=True)
+
+
 def print_json(data: dict[str, Any]) -> None:
     json.dump(data, sys.stdout, indent=2)
     print(flush=True)

@@ -1,12 +1,12 @@
-"""Signatures of requests with an RSA key, which prove the client from any address."""
+"""Signatures of requests, which prove the client from any address."""
 
 import base64
 from pathlib import Path
 
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 
@@ -47,3 +47,27 @@ class SigningKey:
     def sign(self, body: bytes) -> str:
         """Returns the header Request-Sign for a body. The signature covers exactly these bytes."""
         return base64.b64encode(self._key.sign(body, padding.PKCS1v15(), hashes.SHA256())).decode()
+
+
+def is_signed(public_key: str, body: bytes, signature: str) -> bool:
+    """Returns whether the signature over the body is by this key: RSA, Ed25519 or P-256."""
+    try:
+        text = public_key.strip()
+        key = (
+            serialization.load_pem_public_key(text.encode())
+            if text.startswith("-----")
+            else serialization.load_der_public_key(base64.b64decode(text, validate=True))
+        )
+        raw = base64.b64decode(signature, validate=True)
+        match key:
+            case rsa.RSAPublicKey():
+                key.verify(raw, body, padding.PKCS1v15(), hashes.SHA256())
+            case ec.EllipticCurvePublicKey():
+                key.verify(raw, body, ec.ECDSA(hashes.SHA256()))
+            case Ed25519PublicKey():
+                key.verify(raw, body)
+            case _:
+                return False
+    except (ValueError, InvalidSignature):
+        return False
+    return True

@@ -1,0 +1,27 @@
+"""The packages that keep the contract, and how their test programs are started."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+SDK = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Package:
+    name: str
+    program: tuple[str, ...]
+    built: Path  # exists if the package was built
+
+    @property
+    def is_built(self) -> bool:
+        return self.built.exists()
+
+
+PACKAGES = (
+    Package(
+        "typescript",
+        # Node has the WebSocket of browsers from version 22 on, and before behind an option.
+        ("node", "--experimental-websocket", "--no-warnings", str(SDK / "typescript/test/driver.mjs")),
+        SDK / "typescript/dist/index.js",
+    ),
+)

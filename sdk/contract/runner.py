@@ -1,0 +1,83 @@
+"""Plays the scenarios with the test program of a package: ``python -m sdk.contract.runner PACKAGE [SCENARIO…]``."""
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from sso.cli.play.scripted.script import Script, read_script
+from sso.cli.play.scripted.service import ScriptedService
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+LIMIT_S = 120.0  # of a run of the program, on a machine that is very slow
+
+
+@dataclass(frozen=True)
+class Outcome:
+    scenario: str
+    problems: list[str]  # none: the package keeps the contract
+
+
+def scenario_names() -> list[str]:
+    return sorted(file.stem for file in SCENARIOS.glob("*.json"))
+
+
+def play(name: str, program: Sequence[str]) -> Outcome:
+    """Plays one scenario with the command of a test program."""
+    return trio.run(_play, name, program)
+
+
+async def _play(name: str, program: Sequence[str]) -> Outcome:
+    script = read_script(SCENARIOS / f"{name}.json")
+    service = ScriptedService(script)
+    with tempfile.TemporaryDirectory() as folder:
+        async with trio.open_nursery() as nursery:
+            base_url = await nursery.start(service.serve)
+            events, problems = await _run_program(script, [*program, base_url, folder])
+            nursery.cancel_scope.cancel()
+    problems += service.violations
+    if not service.is_over:
+        problems.append(f"{service.next_request} was expected and did not come")
+    expected = json.loads(json.dumps(script.events).replace("{base_url}", base_url))
+    return Outcome(name, problems + compare_events(expected, events))
+
+
+async def _run_program(script: Script, command: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Runs the program once for each run of the scenario. Returns its events, and what else it printed."""
+    events: list[dict[str, Any]] = []
+    problems: list[str] = []
+    for commands in script.runs:
+        stdin = "".join(json.dumps(item) + "\n" for item in commands).encode()
+        with trio.move_on_after(LIMIT_S) as limit:
+            done = await trio.run_process(command, stdin=stdin, capture_stdout=True, capture_stderr=True, check=False)
+            if done.returncode != 0:
+                problems.append(f"the program ended with {done.returncode}: {done.stderr.decode()[-500:]}")
+            for line in done.stdout.decode().splitlines():
+                try:
+                    events.append(json.loads(line))
+                except ValueError:
+                    problems.append(f"the program printed {line!r}")
+        if limit.cancelled_caught:
+            problems.append(f"the program did not end within {LIMIT_S:.0f} s")
+    return events, problems
+
+
+def compare_events(expected: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]]) -> list[str]:
+    """An event may have more members than are expected."""
+    problems = [
+        f"event {number}: {got} instead of {want}"
+        for number, (want, got) in enumerate(zip(expected, found, strict=False), 1)
+        if not _contains(got, want)
+    ]
+    problems += [f"the event {want} is missing" for want in expected[len(found) :]]
+    return problems + [f"the event {got} was not expected" for got in found[len(expected) :]]
+
+
+def _contains(found: Any, expected: Any) -> bool:
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return all(name in found and _contains(found[name], value) for name, value in expected.items())
+    return bool(found == expected)

@@ -1,0 +1,173 @@
+import { SignInFailed, failureOf } from "./failure.js";
+import { sleep } from "./http.js";
+import { guestSigner, newGuestKey, newNonce } from "./keys.js";
+import { Session, firstAnswer } from "./session.js";
+import { Stages } from "./stages.js";
+import { type Store, MemoryStore } from "./store.js";
+
+export interface Player {
+  userId: string;
+  nick: string;
+  guest: boolean;
+  /** For the game's own servers, which verify it. Empty without a factor. */
+  jwt: string;
+  /** After `link`: "upgraded", or "merged" into an account that existed. */
+  linked: string;
+}
+
+export interface SignInOptions {
+  /** Called with the link to open, or to show as a QR code, and the words to show next to it. */
+  onLink: (url: string, words: string) => void;
+  /** Called with each stage of the page; it opens a WebSocket. */
+  onStage?: (stage: string) => void;
+  /** Aborted when the player gives up. */
+  signal?: AbortSignal;
+  /** Signs the requests with a new key, for games whose address is shared. */
+  sign?: boolean;
+}
+
+export interface GameOptions {
+  store?: Store;
+  /** A name of this device, of the game's choice. It belongs to each user JWT. */
+  factor?: string;
+  applicationId?: number;
+}
+
+const TOKEN = "token";
+const GUEST_KEY = "guest_key";
+
+/** A game: signs its player in and keeps the player signed in. */
+export class Game {
+  readonly baseUrl: string;
+  player: Player | null = null;
+  private readonly store: Store;
+  private readonly fields: Record<string, unknown>;
+
+  constructor(baseUrl: string, options: GameOptions = {}) {
+    this.baseUrl = baseUrl.replace(/\/+$/, "");
+    this.store = options.store ?? new MemoryStore();
+    this.fields = {
+      ...(options.factor && { factor: options.factor }),
+      ...(options.applicationId && { app_id: options.applicationId }),
+    };
+  }
+
+  /** Signs the player in with a browser. */
+  async signIn(options: SignInOptions): Promise<Player> {
+    return this.withBrowser(options, {}, {});
+  }
+
+  /** Signs a guest in with a browser. The player keeps what the guest has. */
+  async link(options: SignInOptions): Promise<Player> {
+    if (!this.player?.guest) throw new SignInFailed("sign_in_needed", "sign the guest in first");
+    const headers = { Authorization: `Bearer ${this.player.jwt}`, Factor: String(this.fields.factor ?? "") };
+    return this.withBrowser(options, { link: "1" }, headers);
+  }
+
+  /** Signs the player in with the stored token, without a browser. */
+  async resume(options: { tries?: number } = {}): Promise<Player> {
+    const token = await this.store.get(TOKEN);
+    if (token === null) throw new SignInFailed("sign_in_needed", "nothing is stored");
+    for (let left = options.tries ?? 3; ; left -= 1) {
+      try {
+        return await this.login("/proxy/api/login", { token });
+      } catch (error) {
+        if (!(error instanceof SignInFailed)) throw error;
+        if (error.reason === "refused") {
+          await this.store.set(TOKEN, null);
+          throw new SignInFailed("sign_in_needed", error.message);
+        }
+        if (error.reason !== "unavailable" || left <= 1) throw error; // the token stays for the next start
+      }
+      await sleep(1);
+    }
+  }
+
+  /** Gets new tokens before the present ones end. */
+  async renew(): Promise<Player> {
+    return this.resume();
+  }
+
+  /** Signs a guest in with the key of this device, which is made at the first call. */
+  async signInAsGuest(): Promise<Player> {
+    let stored = await this.store.get(GUEST_KEY);
+    if (stored === null) {
+      stored = await newGuestKey();
+      await this.store.set(GUEST_KEY, stored);
+    }
+    const signer = await guestSigner(stored);
+    const proof = { public_key: signer.publicKey, ts: Math.floor(Date.now() / 1000), nonce: newNonce() };
+    const body = JSON.stringify({ ...this.fields, ...proof });
+    const headers = { "Request-Sign": await signer.sign(body) };
+    const answer = await firstAnswer(`${this.baseUrl}/proxy/api/guest`, body, headers);
+    if (answer.status === 404) throw new SignInFailed("no_guests", "the service has no guests");
+    if (answer.body.status !== "OK") throw failureOf(answer.status, answer.body);
+    return (this.player = playerOf(answer.body)); // a guest comes back by its key, so no token is stored
+  }
+
+  /** Signs the player in with the ticket of a store. */
+  async signInWithTicket(provider: string, ticket: unknown): Promise<Player> {
+    return this.login("/proxy/api/ticket", { provider, ticket });
+  }
+
+  /** Asks whether the player may do something. */
+  async may(applicationId: number, rule: string): Promise<boolean> {
+    if (!this.player) throw new SignInFailed("sign_in_needed", "no player is signed in");
+    const body = JSON.stringify({ application_id: applicationId, data: { questions: [{ rule }] } });
+    const headers = { Authorization: `Bearer ${this.player.jwt}`, Factor: String(this.fields.factor ?? "") };
+    const answer = await firstAnswer(`${this.baseUrl}/api/permissions/check`, body, headers);
+    if (answer.body.status !== "OK") throw failureOf(answer.status, answer.body);
+    const [first] = answer.body.data as { allow: boolean }[];
+    return first?.allow === true;
+  }
+
+  /** Forgets the player. The key of the guest stays: it is the only way back to the guest's progress. */
+  async signOut(): Promise<void> {
+    this.player = null;
+    await this.store.set(TOKEN, null);
+  }
+
+  private async withBrowser(
+    options: SignInOptions,
+    fields: Record<string, string>,
+    headers: Record<string, string>,
+  ): Promise<Player> {
+    const signal = options.signal ?? new AbortController().signal;
+    const sign = options.sign ?? false;
+    const session = await Session.register(this.baseUrl, { ...this.fields, ...fields }, headers, { sign, signal });
+    const stages = options.onStage ? new Stages(session, options.onStage) : null;
+    try {
+      options.onLink(session.link, session.words);
+      const player = await this.keep(await session.result(signal));
+      await session.close("Success");
+      return player;
+    } catch (error) {
+      if (error instanceof SignInFailed && error.reason === "cancelled") await session.close("Error");
+      throw error;
+    } finally {
+      stages?.close();
+    }
+  }
+
+  private async login(path: string, fields: Record<string, unknown>): Promise<Player> {
+    const answer = await firstAnswer(this.baseUrl + path, JSON.stringify({ ...this.fields, ...fields }), {});
+    if (answer.body.status !== "OK") throw failureOf(answer.status, answer.body);
+    return this.keep(answer.body);
+  }
+
+  /** The result is returned only once, so its token is stored before anything else. */
+  private async keep(body: Record<string, unknown>): Promise<Player> {
+    await this.store.set(TOKEN, String(body.token));
+    return (this.player = playerOf(body));
+  }
+}
+
+function playerOf(body: Record<string, unknown>): Player {
+  return {
+    userId: String(body.user_id),
+    nick: String(body.nick),
+    guest: body.guest === true,
+    jwt: String(body.jwt ?? ""),
+    linked: String(body.linked ?? ""),
+  };
+}

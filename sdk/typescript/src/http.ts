@@ -1,0 +1,76 @@
+import { SignInFailed } from "./failure.js";
+
+export interface Answer {
+  status: number;
+  body: Record<string, unknown>;
+  headers: Headers;
+}
+
+/** The connection was lost, or there was none. The request may have had its effect. */
+export class ConnectionLost extends Error {}
+
+const OUTAGES = new Set([502, 503, 504]);
+const REQUEST_S = 15;
+
+export const isOutage = (answer: Answer): boolean => OUTAGES.has(answer.status);
+
+/** Sends JSON. The text is made once, so that a signature covers exactly what is sent. */
+export async function post(
+  url: string,
+  text: string,
+  headers: Record<string, string> = {},
+  options: { timeoutS?: number; signal?: AbortSignal } = {},
+): Promise<Answer> {
+  const limit = AbortSignal.timeout((options.timeoutS ?? REQUEST_S) * 1000);
+  const signal = options.signal ? AbortSignal.any([options.signal, limit]) : limit;
+  let response: Response;
+  let content: string;
+  try {
+    response = await fetch(url, {
+      method: "POST",
+      body: text,
+      headers: { "Content-Type": "application/json", ...headers },
+      redirect: "error",
+      credentials: "omit",
+      signal,
+    });
+    content = await response.text();
+  } catch (error) {
+    if (options.signal?.aborted) throw new SignInFailed("cancelled", "the player gave up");
+    throw new ConnectionLost(String((error as Error).cause ?? error));
+  }
+  return { status: response.status, body: parse(url, response.status, content), headers: response.headers };
+}
+
+function parse(url: string, status: number, content: string): Record<string, unknown> {
+  try {
+    const body: unknown = JSON.parse(content);
+    if (typeof body === "object" && body !== null && "status" in body) return body as Record<string, unknown>;
+  } catch {
+    // not JSON
+  }
+  if (OUTAGES.has(status)) return { status: "ERROR", error: `HTTP ${status}` }; // from a proxy before the service
+  throw new SignInFailed("not_a_service", `${new URL(url).origin} is not a sign-on service (HTTP ${status})`);
+}
+
+/** How long to wait before the next try: as long as the service asks for, or a second. */
+export function retryAfterS(answer: Answer): number {
+  const text = answer.headers.get("Retry-After") ?? "";
+  return /^\d+$/.test(text) ? Number(text) : 1;
+}
+
+export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = () => reject(new SignInFailed("cancelled", "the player gave up"));
+    if (signal?.aborted) return end();
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, seconds * 1000);
+    const stop = () => {
+      clearTimeout(timer);
+      end();
+    };
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}

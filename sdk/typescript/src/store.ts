@@ -1,0 +1,34 @@
+/** Where a game keeps its token and its guest key. On Node, write one that suits your game. */
+export interface Store {
+  get(name: string): Promise<string | null>;
+  /** Null removes the value. */
+  set(name: string, value: string | null): Promise<void>;
+}
+
+/** The storage of the browser, for one origin. */
+export class BrowserStore implements Store {
+  constructor(private readonly prefix = "sso.") {}
+
+  async get(name: string): Promise<string | null> {
+    return localStorage.getItem(this.prefix + name);
+  }
+
+  async set(name: string, value: string | null): Promise<void> {
+    if (value === null) localStorage.removeItem(this.prefix + name);
+    else localStorage.setItem(this.prefix + name, value);
+  }
+}
+
+/** Keeps nothing beyond the run of the game. */
+export class MemoryStore implements Store {
+  private readonly values = new Map<string, string>();
+
+  async get(name: string): Promise<string | null> {
+    return this.values.get(name) ?? null;
+  }
+
+  async set(name: string, value: string | null): Promise<void> {
+    if (value === null) this.values.delete(name);
+    else this.values.set(name, value);
+  }
+}

@@ -1,0 +1,137 @@
+"""Each package signs in at the real service, with two workers."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from sdk.contract.packages import PACKAGES, Package
+from tests.kit.browser import Browser
+from tests.kit.builders import PASSWORD
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, clean_environment, running
+
+TANKS, FACTOR = 10, "a device"
+LIMIT_S = 60.0
+
+
+@pytest.fixture(scope="module", params=PACKAGES, ids=lambda package: package.name)
+def package(request: pytest.FixtureRequest) -> Package:
+    package: Package = request.param
+    if not package.is_built:
+        pytest.skip(f"the package {package.name} is not built: run scripts/sdk")
+    return package
+
+
+@pytest.fixture(scope="module")
+def server(package: Package, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    dsn = postgres_server.fresh()
+    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_GUESTS": "on"}
+    role = {"name": "member", "meta": {"private_data": {"chat": {"write": {"value": True}}}}, "default": True}
+    with running(tmp_path_factory.mktemp("sdk"), **settings) as server:
+        server.apply(
+            {
+                "users": [{"user_id": "4711", "login": "ann@example.com", "nick": "Ann", "password": PASSWORD}],
+                "applications": [{"application_id": TANKS, "name": "Tanks"}],
+                "roles": {str(TANKS): [role]},
+            }
+        )
+        yield server
+    postgres_server.drop(dsn)
+
+
+class Program:
+    """The test program of a package while it runs."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self._events: Queue[dict[str, Any]] = Queue()
+        Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._events.put(json.loads(line))
+
+    def send(self, **command: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+
+    def event(self, name: str) -> dict[str, Any]:
+        """Returns the next event that is no stage, which must have this name."""
+        try:
+            while (event := self._events.get(timeout=LIMIT_S))["event"] == "stage":
+                pass
+        except Empty:
+            raise AssertionError(f"the event {name} did not come") from None
+        assert event["event"] == name, event
+        return event
+
+
+@contextmanager
+def program(package: Package, server: Server, folder: Path) -> Iterator[Program]:
+    command = [*package.program, server.base_url, str(folder)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=clean_environment(), **pipes) as process:
+        try:
+            yield Program(process)
+            assert process.stdin is not None
+            process.stdin.close()
+            assert process.wait(LIMIT_S) == 0
+        finally:
+            process.kill()
+
+
+def confirm(server: Server, url: str, words: str) -> None:
+    """Opens the link in a browser, compares the words, and signs in."""
+    with Browser(server) as browser:
+        page = browser.get(url.removeprefix(server.base_url))
+        assert words in page.text
+        answer = browser.submit("/login", login="ann@example.com", password=PASSWORD)
+        browser.follow(answer) if answer.is_redirect else None
+
+
+def test_player_signs_in_comes_back_and_asks(package: Package, server: Server, tmp_path: Path) -> None:
+    with program(package, server, tmp_path) as game:
+        game.send(do="sign_in", factor=FACTOR, socket=True, sign=True)
+        link = game.event("show_link")
+        confirm(server, link["url"], link["words"])
+        assert game.event("signed_in")["user_id"] == "4711"
+        for rule, allow in (("chat.write", True), ("chat.kick", False)):
+            game.send(do="check", application_id=TANKS, rule=rule)
+            assert game.event("checked")["allow"] is allow
+    with program(package, server, tmp_path) as game:
+        game.send(do="resume", factor=FACTOR)
+        assert game.event("signed_in")["nick"] == "Ann"
+        game.send(do="renew")
+        game.event("renewed")
+        game.send(do="sign_out")
+        game.event("signed_out")
+        game.send(do="resume", factor=FACTOR)
+        assert game.event("failed")["reason"] == "sign_in_needed"
+
+
+def test_guest_comes_back(package: Package, server: Server, tmp_path: Path) -> None:
+    with program(package, server, tmp_path) as game:
+        game.send(do="guest", factor=FACTOR)
+        guest = game.event("signed_in")
+        assert guest["guest"] is True
+    with program(package, server, tmp_path) as game:
+        game.send(do="guest", factor=FACTOR)
+        assert game.event("signed_in")["user_id"] == guest["user_id"]
+
+
+def test_player_gives_up(package: Package, server: Server, tmp_path: Path) -> None:
+    with program(package, server, tmp_path) as game:
+        game.send(do="sign_in", factor=FACTOR, cancel_after="show_link")
+        link = game.event("show_link")
+        assert game.event("failed")["reason"] == "cancelled"
+    with Browser(server) as browser:
+        assert link["words"] not in browser.get(link["url"].removeprefix(server.base_url)).text
