@@ -72,6 +72,7 @@ from sso.players.conflict_login import ConflictLoginFlows
 from sso.players.conflict_pages import conflict_pages
 from sso.players.routes import player_routes
 from sso.services import Services
+from sso.ssf.routes import signal_routes
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
 from sso.upstream.recent_login import LinkLoginFlows
@@ -216,6 +217,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     )
     yield device_routes(s.device_login.authorization, s.oauth.assertions)
     yield discovery_routes(s.keys, s.settings.base_url)
+    yield signal_routes(s.signals, s.settings.base_url, s.service_tokens.scopes_of)
     yield game_routes(s.game_login)
     yield player_routes(s.players)
     yield data_answer_routes(s.game_data.queue)

@@ -75,6 +75,7 @@ from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 from sso.personal_data.games.wiring import GameData, build_game_data
 from sso.players.wiring import GuestLinking, Players, UserMerges, build_players
+from sso.ssf.wiring import SharedSignals, build_shared_signals
 from sso.state.apply import RecordOperations, build_operations
 from sso.telemetry.spans import Telemetry
 from sso.upstream.wiring import Upstream, build_upstream
@@ -134,6 +135,8 @@ class Services:
     change_sequencer: ChangeSequencer
     change_reader: ChangeReader
     webhook_sender: DueQueue
+    service_tokens: ServiceTokenStore
+    signals: SharedSignals
     operations: RecordOperations
     management: ManagementApi
     applications: ApplicationDirectory
@@ -252,6 +255,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         upstream,
     )
     key_rotation = KeyRotation(database, bus, ring)
+    signals = build_shared_signals(settings, database, ring, keys, bus)
     bans = BanOperations((BannedSessions(), BannedGrants()))
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
     management = ManagementServices(
@@ -307,6 +311,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         change_sequencer=ChangeSequencer(database, bus),
         change_reader=change_reader,
         webhook_sender=webhooks.sender,
+        service_tokens=service_tokens,
+        signals=signals,
         operations=operations,
         management=build_management(management),
         applications=applications,

@@ -34,6 +34,7 @@ from sso.admin.request import AdminRoute
 from sso.admin.reverse_questions import ReverseQuestionResource, reverse_question_routes
 from sso.admin.roles import RoleResource
 from sso.admin.schemas import SchemaResource
+from sso.admin.signal_streams import SignalStreamResource, signal_stream_routes
 from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
 from sso.admin.state import StateResource, state_routes
 from sso.admin.system import SystemResource, system_routes
@@ -167,6 +168,7 @@ def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
     state = StateResource(s.database, s.hasher, operations, s.permissions.writer, s.bus)
     return (
         *ClientResource(s.database, operations.clients).routes(),
+        *signal_stream_routes(SignalStreamResource(s.database)),
         *providers.routes(),
         *signing_key_routes(keys),
         *game_session_routes(sessions, ViolationResource(s.database)),

@@ -36,6 +36,7 @@ TABLES = (
     "oauth_service_tokens",
     "oauth_site_sessions",
     "logout_notifications",
+    "signal_events",
     "untrusted_proxies",
     "upstream_attempts",
     "upstream_nonces",

@@ -39,6 +39,7 @@ TRANSIENT = (
     "oauth_codes",
     "oauth_site_sessions",
     "recovery_codes",
+    "signal_subjects",
     "upstream_attempts",
 )
 # The bans of an erased user are deleted, or kept without the note to keep identities from starting again.

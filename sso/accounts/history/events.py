@@ -4,7 +4,8 @@ from enum import StrEnum
 from typing import Any
 
 from sso.accounts.history.store import insert_event, insert_failure
-from sso.db.transaction import Runner
+from sso.db.transaction import Runner, Transaction
+from sso.signals.recording import record_history_signal
 
 SUPPORT = "support"  # the value of ``by`` in the details of an event that a command has caused
 
@@ -52,8 +53,9 @@ class EventKind(StrEnum):
     DELETION_CANCELLED = "deletion_cancelled"
 
 
-async def record_event(tx: Runner, user_id: str, kind: EventKind, **detail: Any) -> None:
-    """Adds an event to the history of the user, with address and browser of the current request.
+async def record_event(tx: Transaction, user_id: str, kind: EventKind, **detail: Any) -> None:
+    """Adds an event to the history of the user, with address and browser of the current request. Clients that have a
+    stream of signals and know the user are told about a change of a credential.
 
     Outside a request, a command has caused it. Details are shown to the user; they contain no secrets.
     """
@@ -64,6 +66,7 @@ async def record_event(tx: Runner, user_id: str, kind: EventKind, **detail: Any)
         detail = {"by": SUPPORT, **detail}
     address, device = origin or ("", "")
     await insert_event(tx, user_id, kind, address, device, detail)
+    await record_history_signal(tx, user_id, kind)
 
 
 async def record_failure(tx: Runner, user_id: str, kind: EventKind, address: str) -> None:

@@ -54,6 +54,7 @@ from sso.db.tables.service import (
     throttle,
     untrusted_proxies,
 )
+from sso.db.tables.signals import signal_events, signal_streams, signal_subjects
 from sso.db.tables.upstream import (
     identity_providers,
     link_conflicts,
@@ -110,6 +111,9 @@ __all__ = [
     "service_figures",
     "session_tokens",
     "sign_ins",
+    "signal_events",
+    "signal_streams",
+    "signal_subjects",
     "signing_keys",
     "throttle",
     "time_window_progress",

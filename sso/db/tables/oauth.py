@@ -90,6 +90,7 @@ oauth_service_tokens = Table(
     timestamp_column("expires"),
     Column("dpop_jkt", Text),  # the thumbprint of the key that it is bound to (RFC 9449)
     text_array_column("resources"),  # the resource servers that it is for (RFC 8707)
+    text_array_column("scopes"),  # none: it has the rights of its application
     Index("ix_oauth_service_tokens_client_id", "client_id"),
     expiry_index("oauth_service_tokens"),
 )

@@ -8,6 +8,7 @@ from sso.backchannel_logout.store import end_site_sessions
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.signals.recording_store import forget_client
 
 # A site has access by a valid grant or by a consent. A password change ends grants, but not consents.
 _LIST = Statement(
@@ -66,6 +67,7 @@ class ConnectedSites:
 async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:
     name = await tx.value(_NAME, user_id=user_id, client_id=client_id)
     await end_site_sessions(tx, user_id, client_id=client_id)
+    await forget_client(tx, user_id, client_id)
     for statement in _REMOVE:
         await tx.value(statement, user_id=user_id, client_id=client_id)
     if name is not None:

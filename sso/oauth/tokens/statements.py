@@ -276,7 +276,7 @@ INTROSPECT = BatchStatement(
         FROM oauth_access_tokens a JOIN oauth_grants g ON g.id = a.grant_id JOIN users u ON u.user_id = g.user_id
         WHERE a.digest = item.digest AND NOT u.disabled AND g.issued >= u.valid_from
         UNION ALL
-        SELECT t.client_id, t.client_id, CAST(ARRAY[] AS text[]), t.expires, t.dpop_jkt, t.resources, NULL, NULL
+        SELECT t.client_id, t.client_id, t.scopes, t.expires, t.dpop_jkt, t.resources, NULL, NULL
         FROM oauth_service_tokens t JOIN oauth_clients s USING (client_id, application_id)
         WHERE t.digest = item.digest AND 'client_credentials' = ANY (s.grant_types)
     ) found JOIN oauth_clients c ON c.client_id = found.client_id
