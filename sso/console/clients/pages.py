@@ -27,7 +27,8 @@ CLIENT = "/clients/<client_id>"
 STREAMS = "/clients/<client_id>/signal-streams"
 STREAM = f"{STREAMS}/<stream_id>"
 DAY_S = 86400
-CONFIRMED_FIELDS = frozenset(("redirect_uris", "consent", "jwks_uri"))  # who changes these can get the tokens of users
+# Who changes these can get the tokens of users.
+CONFIRMED_FIELDS = frozenset(("redirect_uris", "consent", "token_exchange", "jwks_uri"))
 CSV_COLUMNS = (
     "client_id", "name", "profile", "public", "disabled", "redirect_uris", "redirect_hosts", "grant_types",
     "application_id", "created",
@@ -216,6 +217,7 @@ def _changed_client(form: Form, _variables: Variables) -> Record:
         "name": form.get("name", "").strip(),
         "redirect_uris": split_list(form.get("redirect_uris", "")),
         "consent": "consent" in form,
+        "token_exchange": "token_exchange" in form,
     }
     return body | ({"jwks_uri": form["jwks_uri"].strip()} if "jwks_uri" in form else {})
 
