@@ -2,7 +2,7 @@ import gc
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,12 +20,8 @@ from tests.kit.open_database import open_database
 from tests.kit.prepared_data import prepared_data
 from tests.kit.processes import ProcessRunner, add_option
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running
+from tests.kit.shared_server import SharedServer
 from tests.kit.tls_context import share_default_context
-
-TESTS = Path(__file__).parent
-# Tests here use new users and records, and find those of other files beside them. To start a server for each file would
-# take a third of their processor time.
-FOLDERS_WITH_SHARED_SERVER = {"accounts", "browser", "console", "e2e", "web"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -159,23 +155,23 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 
 
 @pytest.fixture(scope="module")
-def server(request: pytest.FixtureRequest) -> Server:
-    """A server for the tests of a file, which others use, too, unless the file is marked with own_server."""
-    folders = {str(folder) for folder in request.path.relative_to(TESTS).parents}
-    is_shared = folders & FOLDERS_WITH_SHARED_SERVER and not request.node.get_closest_marker("own_server")
-    server = request.getfixturevalue("shared_server" if is_shared else "own_server")
-    assert isinstance(server, Server)
-    return server
+def server(shared_server: SharedServer) -> Iterator[Server]:
+    """A server for the tests of a file, as good as new."""
+    with shared_server.use() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
-def shared_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with _new_server(postgres_server, tmp_path_factory) as server:
-        yield server
+def shared_server(
+    postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SharedServer]:
+    with closing(SharedServer(lambda: _new_server(postgres_server, tmp_path_factory))) as shared:
+        yield shared
 
 
 @pytest.fixture(scope="module")
 def own_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that no other file uses."""
     with _new_server(postgres_server, tmp_path_factory) as server:
         yield server
 

@@ -10,7 +10,7 @@ from tests.kit.server import QUICK, Server, running
 SETTINGS = QUICK | {"SSO_RATE_LOGIN": "0", "SSO_REGISTRATION": "open", "SSO_REGISTRATION_CHALLENGE": "off"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def strict(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Administrators must have a second factor."""
     settings = SETTINGS | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_REQUIRE_2FA": "admins"}
@@ -19,7 +19,7 @@ def strict(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) 
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def strictest(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Everybody must have a second factor, and everybody can register."""
     settings = SETTINGS | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_REQUIRE_2FA": "all"}

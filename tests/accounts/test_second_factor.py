@@ -11,8 +11,6 @@ from tests.kit.browser import SESSION, VISIT, AuthenticatorApp, Browser, mailed_
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
-pytestmark = pytest.mark.own_server  # a test looks for a code in the whole log and the database
-
 NEXT_MAIL = re.compile(r"You can ask for another e-mail in \d+ seconds?\.")
 
 

@@ -8,8 +8,6 @@ from tests.admin.conftest import Administrator, administrator
 from tests.kit.browser import query
 from tests.perm.endpoints.conftest import ApiUser, Studio
 
-pytestmark = pytest.mark.own_server  # it counts all users
-
 
 @pytest.fixture(scope="module")
 def projects(studio: Studio) -> Administrator:

@@ -9,8 +9,6 @@ from tests.admin.conftest import Administrator, administrator
 from tests.admin.paging import all_pages
 from tests.perm.endpoints.conftest import Studio
 
-pytestmark = pytest.mark.own_server  # it reads all pages of every list
-
 LISTS = (
     "users", "clients", "identity-providers", "applications", "projects", "groups", "roles", "schemas", "access-keys",
     "signing-keys", "game-sessions", "audit", "webhooks", "invitations", "users/{user}/sessions", "users/{user}/games",

@@ -10,8 +10,6 @@ from tests.kit.browser import each_worker, query
 from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import Studio
 
-pytestmark = pytest.mark.own_server  # its providers are on all sign-in forms
-
 _numbers = itertools.count(1)
 
 

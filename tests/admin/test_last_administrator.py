@@ -16,8 +16,6 @@ from tests.kit.browser import each_worker, query
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import ApiUser, Studio
 
-pytestmark = pytest.mark.own_server  # it disables all other administrators
-
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "3"))
 ADMIN = {"project": ["admin"]}
 ROOTS = "SELECT user_id FROM role_assignments WHERE application_id = 1 AND name = 'root' AND user_id <> $1"

@@ -9,8 +9,6 @@ from tests.kit.browser import each_worker
 from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import Studio
 
-pytestmark = pytest.mark.own_server  # tokens of other tests are signed with the keys
-
 
 @pytest.fixture(scope="module")
 def keeper(studio: Studio) -> Administrator:

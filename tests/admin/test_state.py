@@ -12,8 +12,6 @@ from tests.kit.builders import PASSWORD
 from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import Studio
 
-pytestmark = pytest.mark.own_server  # it exports and compares everything
-
 _numbers = itertools.count(1)
 
 

@@ -13,8 +13,6 @@ from tests.kit.mailbox import mails, wait_for_mails
 from tests.kit.server import Server, running
 from tests.perm.endpoints.conftest import Studio
 
-pytestmark = pytest.mark.own_server  # its roles have conditions, which users of other tests may fulfil
-
 _numbers = itertools.count(1)
 
 

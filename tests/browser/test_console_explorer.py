@@ -12,7 +12,7 @@ from tests.kit.browser_pages import look, look_again, window
 from tests.kit.server import Server, until
 
 __all__ = ["window"]
-pytestmark = [pytest.mark.browser, pytest.mark.own_server]  # all pages show the brand that it saves
+pytestmark = pytest.mark.browser
 APPLICATION = 7120  # an id
 ROLES = [
     {"name": "moderator", "meta": {"private_data": {"chat": {"kick": {"value": True}, "mute": {"value": True}}}}},

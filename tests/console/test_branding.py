@@ -16,8 +16,6 @@ from tests.kit.registration import mails_to
 from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import Studio
 
-pytestmark = pytest.mark.own_server  # it changes all pages
-
 CLIENT = "branded-in-console"
 BRANDING = "/console/branding"
 PATH = f"/console/clients/{CLIENT}/branding"

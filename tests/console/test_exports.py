@@ -11,8 +11,6 @@ from sso.console.lists import exported_pages
 from tests.console.conftest import ConsoleBrowser
 from tests.perm.endpoints.conftest import Studio
 
-pytestmark = pytest.mark.own_server  # its webhook would get the events of other tests
-
 FIRST_COLUMNS = {
     "users": "user_id", "projects": "id", "applications": "application_id", "clients": "client_id",
     "identity-providers": "id", "game-sessions": "id", "webhooks": "id", "signing-keys": "kid", "audit": "id",

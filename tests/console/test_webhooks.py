@@ -14,8 +14,6 @@ from tests.kit.server import until
 from tests.kit.webhook_receiver import WebhookReceiver, webhook_receiver
 from tests.perm.endpoints.conftest import Studio
 
-pytestmark = pytest.mark.own_server  # its webhooks would get the events of other tests
-
 SECTION = "/console/webhooks"
 
 

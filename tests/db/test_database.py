@@ -1,6 +1,7 @@
 """Transactions and statements: errors, deadlines, cancellation, and lost connections."""
 
 import random
+from dataclasses import replace
 
 import pytest
 import trio
@@ -27,12 +28,12 @@ async def insert(tx: Transaction, key: bytes, failures: int = 1) -> int:
     return failures
 
 
-async def exceed_deadline(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def exceed_deadline(database: Database, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.1) -> None:
     """Runs a transaction that gets no answer before its deadline. Other calls keep theirs."""
     with monkeypatch.context() as patch:
-        patch.setattr(database, "limits", TimeLimits.scaled(0.05))
+        patch.setattr(database, "limits", replace(database.limits, queue_s=0, transaction_s=seconds))
         with pytest.raises(DeadlineExceeded):
-            await database.transaction(lambda tx: tx.value(SLEEP, seconds=3))
+            await database.transaction(lambda tx: tx.value(SLEEP, seconds=seconds + 10))
 
 
 async def test_transaction_passes_arguments_to_its_function(database: Database) -> None:
@@ -121,11 +122,11 @@ async def test_slow_statement_does_not_open_the_circuit_breaker(
     async def ping_regularly() -> None:
         while True:
             await database.ping()
-            await trio.sleep(0.01)
+            await trio.sleep(0.05)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ping_regularly)
-        await exceed_deadline(database, monkeypatch)
+        await exceed_deadline(database, monkeypatch, seconds=3)  # some pings are answered meanwhile, also if it stalls
         for _ in range(20):
             await database.ping()
         nursery.cancel_scope.cancel()

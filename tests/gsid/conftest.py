@@ -12,7 +12,7 @@ from tests.kit.server import QUICK, Server, running
 META = {"geo": "DE", "registration": "web"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with two workers that holds a poll for one second."""
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_GSID_HOLD_S": "1"}
@@ -48,20 +48,20 @@ def other(server: Server) -> Iterator[Game]:
         yield game
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ann(server: Server) -> str:
     """The login of the user Ann."""
     return new_user(server, user_id="1001", country="DE", lang="en", level="3", tags=["beta", "eu"], meta=META)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(server: Server, ann: str) -> Iterator[Browser]:
     """A browser where Ann is signed in; tests must not sign her out."""
     with fresh_browser(server, ann) as browser:
         yield browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def quick_sockets(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with two workers and a short heartbeat interval, which holds a poll longer than a test takes."""
     with socket_server(postgres_server, tmp_path_factory.mktemp("sockets")) as server:

@@ -3,6 +3,7 @@
 Only data may have changed: a database with another schema, or which has become large, must be dropped.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -71,10 +72,7 @@ class NewDatabase:
 
     @classmethod
     async def read(cls, connection: asyncpg.Connection) -> Self:
-        refilling = []
-        for table in [row[0] for row in await connection.fetch(_TABLES_WITH_ROWS)]:
-            columns = f"""format('INSERT INTO "{table}" SELECT (%L::"{table}").*', t::text)"""
-            refilling += [row[0] for row in await connection.fetch(f'SELECT {columns} FROM "{table}" t')]
+        refilling = await rows_as_statements(connection, await tables_with_rows(connection))
         for name in [row[0] for row in await connection.fetch(_SEQUENCES)]:
             setting = f"""format('SELECT setval(%L, %s, %L)', '"{name}"', last_value, is_called)"""
             refilling.append(await connection.fetchval(f'SELECT {setting} FROM "{name}"'))
@@ -88,15 +86,35 @@ class NewDatabase:
     async def restore(self, connection: asyncpg.Connection) -> bool:
         """Ends all other connections and deletes what tests have written. Returns False if that is not enough."""
         await connection.execute(_END_OTHER_CONNECTIONS)
-        if await connection.fetchval(_SIZE) > self.size + GROWTH or not await self._has_this_schema(connection):
+        if not await self.differs_in_rows(connection):
             return False
-        tables = [row[0] for row in await connection.fetch(_TABLES_WITH_ROWS)]
-        deleting = "".join(f'DELETE FROM "{table}"; ' for table in tables)
-        # Without the checks of foreign keys, whose order would matter.
-        await connection.execute(f"SET LOCAL session_replication_role = replica; {deleting}{self.refilling}")
+        await replace_rows(connection, await tables_with_rows(connection), self.refilling)
         return True
 
-    async def _has_this_schema(self, connection: asyncpg.Connection) -> bool:
+    async def differs_in_rows(self, connection: asyncpg.Connection) -> bool:
+        """Returns False if a database has become large or has another schema."""
+        if await connection.fetchval(_SIZE) > self.size + GROWTH:
+            return False
         if await connection.fetchval(_LAST_SCHEMA_CHANGE) == self.last_schema_change:
             return True
         return bool(await connection.fetchval(_SCHEMA) == self.schema)
+
+
+async def tables_with_rows(connection: asyncpg.Connection) -> list[str]:
+    return [row[0] for row in await connection.fetch(_TABLES_WITH_ROWS)]
+
+
+async def rows_as_statements(connection: asyncpg.Connection, tables: Iterable[str]) -> list[str]:
+    """Returns statements that create the rows of these tables."""
+    statements: list[str] = []
+    for table in tables:
+        columns = f"""format('INSERT INTO "{table}" SELECT (%L::"{table}").*', t::text)"""
+        statements += [row[0] for row in await connection.fetch(f'SELECT {columns} FROM "{table}" t')]
+    return statements
+
+
+async def replace_rows(connection: asyncpg.Connection, tables: Iterable[str], refilling: str) -> None:
+    """Deletes the rows of these tables and creates others."""
+    deleting = "".join(f'DELETE FROM "{table}"; ' for table in tables)
+    # Without the checks of foreign keys, whose order would matter.
+    await connection.execute(f"SET LOCAL session_replication_role = replica; {deleting}{refilling}")

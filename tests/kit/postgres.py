@@ -47,12 +47,12 @@ class Postgres:
         if not self._new:
             self._template = self._create(self._name(self._dsn))
             migrate(self._template)  # unless it is a copy of the prepared data, which is migrated
-            self._new = _with_connection(self._template, NewDatabase.read)
+            self._new = with_connection(self._template, NewDatabase.read)
         return self._create(self._name(self._template))
 
     def drop(self, dsn: str) -> None:
         """Ends the use of a database. It is dropped, unless emptying it makes it as good as new."""
-        if self._new and _with_connection(dsn, self._new.restore):
+        if self._new and with_connection(dsn, self._new.restore):
             self._unused.append(dsn)
         else:
             self._run(f'DROP DATABASE "{self._name(dsn)}" WITH (FORCE)')
@@ -83,15 +83,15 @@ class Postgres:
 
 def execute(dsn: str, sql: str) -> None:
     """Runs a statement without a time limit."""
-    _with_connection(dsn, lambda connection: connection.execute(sql))
+    with_connection(dsn, lambda connection: connection.execute(sql))
 
 
 def fetch(dsn: str, sql: str) -> Any:
     """Returns the value of a statement."""
-    return _with_connection(dsn, lambda connection: connection.fetchval(sql))
+    return with_connection(dsn, lambda connection: connection.fetchval(sql))
 
 
-def _with_connection(dsn: str, function: Callable[[asyncpg.Connection], Awaitable[Any]]) -> Any:
+def with_connection(dsn: str, function: Callable[[asyncpg.Connection], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         connection = await asyncpg.connect(dsn)
         try:

@@ -15,7 +15,7 @@ OPEN = QUICK | {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def open_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server where everybody can register, with an easy puzzle."""
     settings = OPEN | {"SSO_DATABASE_URL": postgres_server.fresh()}

@@ -15,7 +15,7 @@ _numbers = itertools.count(1)
 Write = Callable[[Connection], ApiResponse]
 
 # It adds hundreds of users, whom other tests would read.
-pytestmark = [pytest.mark.timeout(60 + 30 * TIMES), pytest.mark.own_server]
+pytestmark = pytest.mark.timeout(60 + 30 * TIMES)
 
 
 @pytest.fixture(scope="module")

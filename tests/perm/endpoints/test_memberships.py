@@ -7,8 +7,6 @@ import pytest
 
 from tests.perm.endpoints.conftest import ApiResponse, Studio
 
-pytestmark = pytest.mark.own_server  # it gives users certain ids
-
 
 def save(studio: Studio, project: str, **data: Any) -> ApiResponse:
     return studio.root.call("project/membership", action="save", data={"id": project, **data})
