@@ -52,6 +52,8 @@ _TEMPLATES: Mapping[str, str] = {
     "project.delete": "deleted the project {project}",
     "project.publish": "created the project {project}",
     "project.restore": "restored the project {project}",
+    "registration_token.create": "created the registration token {target}",
+    "registration_token.delete": "revoked the registration token {target}",
     "role.delete": "deleted the role {name} of {application}",
     "schema.save": "changed the schema of {application}",
     "signal_stream.create": "created the stream of signals {target}",

@@ -74,6 +74,8 @@ def _restored(path: str, variable: str, target: str, note: str) -> Undo:
 def _undo_deleted_client(target: str, before: Values) -> Undo | None:
     if not {"profile", "redirect_uris", "secrets"} <= before.keys():
         return None
+    if before.get("registered_by"):  # an undo would make it a client of administrators
+        return None
     body = {name: value for name, value in before.items() if _is_given(name, value, _CLIENT_FIELDS)}
     variables = {"client_id": target}
     return Undo(
