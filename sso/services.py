@@ -15,6 +15,7 @@ from sso.accounts.email_address.new_login import NewLogin
 from sso.accounts.email_address.undo import EmailUndo
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.history.store import AccountHistory
+from sso.accounts.impersonation.operations import Impersonations
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import NEW_PASSWORDS_PER_MINUTE, PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
@@ -122,6 +123,7 @@ class Services:
     erasure: AccountErasure
     game_data: GameData
     ban_expiry: BanExpiry
+    impersonations: Impersonations
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
@@ -255,13 +257,14 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         upstream,
     )
     key_rotation = KeyRotation(database, bus, ring)
+    impersonations = Impersonations(database, permissions.impersonation_rights, outbox, brand, settings.base_url)
     signals = build_shared_signals(settings, database, ring, keys, bus)
     bans = BanOperations((BannedSessions(), BannedGrants()))
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
     management = ManagementServices(
         settings, database, ring, bus, operations, SupportOperations(database, users, sessions, games, factor_changes),
         users, hasher, deletion, erasure, registration, permissions, service_tokens.identity_of, upstream, key_store,
-        key_rotation, change_reader, webhooks, admin_rate, players, bans,
+        key_rotation, change_reader, webhooks, admin_rate, players, bans, impersonations,
     )  # fmt: skip
     return Services(
         settings=settings,
@@ -300,6 +303,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         game_data=game_data,
         ban_expiry=BanExpiry(database, bans),
         history=AccountHistory(database, applications, settings.history_days),
+        impersonations=impersonations,
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=oauth,

@@ -19,6 +19,7 @@ TABLES = (
     "sign_ins",
     "email_codes",
     "mailed_links",
+    "impersonations",
     "registration_codes",
     "used_puzzles",
     "used_passkey_challenges",

@@ -31,6 +31,7 @@ EXPORTED = {
 # Tables whose rows contain nothing but secrets, counters and references; most of them live for minutes.
 TRANSIENT = (
     "ended_sessions",
+    "impersonations",
     "login_challenges",
     "email_codes",
     "factor_guesses",

@@ -59,6 +59,7 @@ TABLE: dict[str, Row] = {
     "GET /users/<user_id>/bans": Row(404),
     "POST /users/<user_id>/bans": Row(400),
     "DELETE /users/<user_id>/bans/<ban_id>": Row(404),
+    "POST /users/<user_id>/impersonate": Row(400),
     "GET /data-requests": Row(200),
     "POST /data-requests/<number>/retry": Row(404),
     "POST /users/<user_id>/export": Row(404),

@@ -143,6 +143,7 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
     api("merge_user", {"into": user_id}, user_id=other)
     api("list_user_merges", **at)
     api("unmerge_user", {"from": other}, **at)
+    api("impersonate_user", {"reason": "ticket 4711", "minutes": 1}, **at)
     guest = Device().sign_in(studio.client)["user_id"]
     api("merge_user", {"into": user_id}, user_id=guest)
     api("delete_user_link", link_id=api("list_user_links", **at)[0]["id"], **at)

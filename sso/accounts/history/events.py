@@ -47,6 +47,7 @@ class EventKind(StrEnum):
     NOTICES_OFF = "notices_off"
     PROFILE_CHANGED = "profile_changed"
     DATA_EXPORTED = "data_exported"
+    OPENED_BY_SUPPORT = "opened_by_support"
     BANNED = "banned"  # detail: app_id, of a ban at one application
     UNBANNED = "unbanned"
     DELETION_REQUESTED = "deletion_requested"

@@ -27,7 +27,7 @@ CLIENT = "/clients/<client_id>"
 STREAMS = "/clients/<client_id>/signal-streams"
 STREAM = f"{STREAMS}/<stream_id>"
 DAY_S = 86400
-CONFIRMED_FIELDS = ("redirect_uris", "consent")  # who changes these can get the tokens of users
+CONFIRMED_FIELDS = ("redirect_uris", "consent", "token_exchange")  # who changes these can get the tokens of users
 CSV_COLUMNS = (
     "client_id", "name", "profile", "public", "disabled", "redirect_uris", "redirect_hosts", "grant_types",
     "application_id", "created",
@@ -214,6 +214,7 @@ def _changed_client(form: Form, _variables: Variables) -> Record:
         "name": form.get("name", "").strip(),
         "redirect_uris": split_list(form.get("redirect_uris", "")),
         "consent": "consent" in form,
+        "token_exchange": "token_exchange" in form,
     }
 
 

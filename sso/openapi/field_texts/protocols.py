@@ -1,6 +1,11 @@
 """Fields of OAuth, OpenID Connect, sign-in and game sessions, and of errors."""
 
 PROTOCOLS = {
+    "audience": "The resource servers that an exchanged token is for.",
+    "subject_token": "The access token of a user that is exchanged.",
+    "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
+    "requested_token_type": "urn:ietf:params:oauth:token-type:access_token, or nothing.",
+    "actor_token": "Refused: the client that authenticates is the actor.",
     "error": "What is wrong; under /proxy/oauth/ the code of the error.",
     "error_description": "What is wrong, in words.",
     # Shared Signals
