@@ -79,6 +79,7 @@ def test_client_of_the_profile_fapi2_has_an_address_of_keys(browser: ConsoleBrow
     assert ("3. Give your library these values" in page, 'id="secret"' in page) == (True, False)
     page = browser.open("/console/clients/console-bank")
     assert ("FAPI 2.0 Security Profile" in page, "none (it signs with its keys)" in page) == (True, True)
+    assert ("quickstart/fapi2" in page, "quickstart/flask" in page) == (True, False)
     browser.submit("/console/clients/console-bank", jwks_uri="https://bank.example/new.json")
     (row,) = query(browser.server, "SELECT profile, jwks_uri FROM oauth_clients WHERE client_id = 'console-bank'")
     assert tuple(row.values()) == ("fapi2", "https://bank.example/new.json")
