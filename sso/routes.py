@@ -16,6 +16,8 @@ from sso.accounts.email_address.link_pages import email_link_pages
 from sso.accounts.email_address.pages import email_pages
 from sso.accounts.email_address.section import EmailSection
 from sso.accounts.history.pages import HistorySection, history_pages
+from sso.accounts.impersonation.pages import impersonation_pages
+from sso.accounts.impersonation.visitor import ImpersonatedVisits
 from sso.accounts.login.code_check import CodeCheck
 from sso.accounts.login.flow import CombinedLoginFlows, LoginFlows
 from sso.accounts.login.form import LoginForm
@@ -72,6 +74,7 @@ from sso.players.conflict_login import ConflictLoginFlows
 from sso.players.conflict_pages import conflict_pages
 from sso.players.routes import player_routes
 from sso.services import Services
+from sso.ssf.routes import signal_routes
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
 from sso.upstream.recent_login import LinkLoginFlows
@@ -88,6 +91,7 @@ class PageServices:
     """The objects that several pages share."""
 
     visitor: Visitor
+    impersonated: ImpersonatedVisits
     recent: RecentAuthentication
     login_flows: LoginFlows
     conflicts: ConflictLoginFlows
@@ -127,8 +131,10 @@ def _page_services(s: Services) -> PageServices:
     tickets = KeepTickets(s.keyring, s.users, clock)
     flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
     conflicts = ConflictLoginFlows(recent, s.upstream.conflicts, s.game_login.login_flows)
+    impersonated = ImpersonatedVisits(s.impersonations)
     return PageServices(
-        visitor=Visitor(s.sessions),
+        visitor=Visitor(s.sessions, impersonated),
+        impersonated=impersonated,
         recent=recent,
         login_flows=CombinedLoginFlows(flows, LinkLoginFlows(recent, s.upstream.pending, flows), conflicts),
         conflicts=conflicts,
@@ -207,15 +213,17 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.oauth.token_endpoint,
         s.oauth.revocation,
         s.oauth.token_store,
-        s.oauth.token_exchange,
+        s.oauth.user_jwt_exchange,
         s.oauth.assertions,
         s.oauth.introspection,
         s.oauth.pushed_requests,
         s.oauth.dpop_proofs,
         s.device_login.grant,
+        s.oauth.token_exchange,
     )
     yield device_routes(s.device_login.authorization, s.oauth.assertions)
     yield discovery_routes(s.keys, s.settings.base_url)
+    yield signal_routes(s.signals, s.settings.base_url, s.service_tokens.scopes_of)
     yield game_routes(s.game_login)
     yield player_routes(s.players)
     yield data_answer_routes(s.game_data.queue)
@@ -270,6 +278,7 @@ def _account_pages(s: Services, pages: PageServices, account: AccountView) -> It
     yield account_pages(
         account, restarts, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites
     )
+    yield impersonation_pages(s.impersonations, pages.impersonated)
     yield profile_pages(account, ProfileStore(s.database))
     yield history_pages(account, s.history)
     yield personal_data_pages(account, s.database, s.deletion, s.game_data.exports)

@@ -15,6 +15,7 @@ from sso.accounts.email_address.new_login import NewLogin
 from sso.accounts.email_address.undo import EmailUndo
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.history.store import AccountHistory
+from sso.accounts.impersonation.operations import Impersonations
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import NEW_PASSWORDS_PER_MINUTE, PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
@@ -75,6 +76,7 @@ from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 from sso.personal_data.games.wiring import GameData, build_game_data
 from sso.players.wiring import GuestLinking, Players, UserMerges, build_players
+from sso.ssf.wiring import SharedSignals, build_shared_signals
 from sso.state.apply import RecordOperations, build_operations
 from sso.telemetry.spans import Telemetry
 from sso.upstream.wiring import Upstream, build_upstream
@@ -121,6 +123,7 @@ class Services:
     erasure: AccountErasure
     game_data: GameData
     ban_expiry: BanExpiry
+    impersonations: Impersonations
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
@@ -134,6 +137,8 @@ class Services:
     change_sequencer: ChangeSequencer
     change_reader: ChangeReader
     webhook_sender: DueQueue
+    service_tokens: ServiceTokenStore
+    signals: SharedSignals
     operations: RecordOperations
     management: ManagementApi
     applications: ApplicationDirectory
@@ -252,12 +257,14 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         upstream,
     )
     key_rotation = KeyRotation(database, bus, ring)
+    impersonations = Impersonations(database, permissions.impersonation_rights, outbox, brand, settings.base_url)
+    signals = build_shared_signals(settings, database, ring, keys, bus)
     bans = BanOperations((BannedSessions(), BannedGrants()))
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
     management = ManagementServices(
         settings, database, ring, bus, operations, SupportOperations(database, users, sessions, games, factor_changes),
         users, hasher, deletion, erasure, registration, permissions, service_tokens.identity_of, upstream, key_store,
-        key_rotation, change_reader, webhooks, admin_rate, players, bans,
+        key_rotation, change_reader, webhooks, admin_rate, players, bans, impersonations,
     )  # fmt: skip
     return Services(
         settings=settings,
@@ -296,6 +303,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         game_data=game_data,
         ban_expiry=BanExpiry(database, bans),
         history=AccountHistory(database, applications, settings.history_days),
+        impersonations=impersonations,
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=oauth,
@@ -307,6 +315,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         change_sequencer=ChangeSequencer(database, bus),
         change_reader=change_reader,
         webhook_sender=webhooks.sender,
+        service_tokens=service_tokens,
+        signals=signals,
         operations=operations,
         management=build_management(management),
         applications=applications,

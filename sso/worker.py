@@ -136,6 +136,9 @@ def _gauges(services: Services, mail_queue: MailQueueMonitor) -> list[WorkerGaug
             "Requests of programs that wait for changes of permissions, users and keys",
             lambda: services.change_reader.waiting,
         ),
+        WorkerGauge(
+            "signal_polls", "Polls of clients that wait for signals about users", lambda: len(services.signals.polls)
+        ),
         WorkerGauge("sockets", "Open WebSockets of game clients", lambda: len(game.socket_registry)),
         WorkerGauge(
             "database_circuit_open",
@@ -195,6 +198,9 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
     await background.start(keep_running, "logout notifications", services.logout_sender.run, services.bus)
     await background.start(keep_running, "webhooks", services.webhook_sender.run, services.bus)
+    await background.start(keep_running, "signals", services.signals.sender.run, services.bus)
+    await background.start(keep_running, "polls of signals", services.signals.polls.run)
+    await background.start(keep_running, "streams of signals", services.signals.upkeep.run)
     await background.start(keep_running, "data requests", services.game_data.sender.run, services.bus)
     await background.start(keep_running, "password resets", services.reset_requests.run)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
@@ -256,3 +262,4 @@ async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: tri
         stop.set()
         services.game_login.drain()
         services.change_reader.drain()
+        services.signals.polls.drain()

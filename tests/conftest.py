@@ -181,7 +181,7 @@ def _new_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.Tem
     """A server with two workers and a new database."""
     dsn = postgres_server.fresh()
     settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0", "SSO_DATABASE_POOL": "5"}
-    settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0"}
+    settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0", "SSO_RATE_ADMIN": "0"}
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
         server.keep_services_open()
         yield server

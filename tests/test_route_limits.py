@@ -21,6 +21,7 @@ from tests.kit.password_reset import ask_for_link, mailed_link, open_link
 from tests.kit.postgres import Postgres
 from tests.kit.registration import new_address, request_mail
 from tests.kit.server import QUICK, Server, running
+from tests.kit.signals import signal_client
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 
 LIMIT = 2
@@ -169,6 +170,7 @@ def test_no_route_accepts_more_than_the_limit_of_its_body(server: Server) -> Non
     browser.sign_in(studio.root.login)
     cookies = "; ".join(f"{name}={value}" for name, value in browser.http.cookies.items())
     page = {"Cookie": cookies, "Origin": server.base_url, "Content-Type": "application/x-www-form-urlencoded"}
+    receiver = {**signal_client(server).headers(), "Content-Type": "application/json"}
     tried: dict[tuple[str, int], list[int]] = {}
     services = offline_services()
     special = body_limits(services)
@@ -178,6 +180,7 @@ def test_no_route_accepts_more_than_the_limit_of_its_body(server: Server) -> Non
             limit = special.get(("POST", rule.rule))
             max_bytes = limit.max_bytes if limit else usual_limit(rule.rule)
             headers = api if rule.rule.startswith(("/access/", "/api/", "/proxy/")) else page
+            headers = receiver if rule.rule.startswith("/ssf/") else headers
             status = declare(server, rule.rule, max_bytes + 1, headers)
             tried.setdefault((family_of(rule.rule), max_bytes), []).append(status)
     assert {key: statuses for key, statuses in tried.items() if 413 not in statuses} == {}

@@ -1,39 +1,33 @@
-"""Other permission engines, in the process of the benchmark: pycasbin, and Cedar (cedarpy), if it can be installed.
+"""Compares checks with other permission engines in one run: the same model, the same questions, the same answers.
 
-They answer from memory, without a server, credentials or a database. Cerbos and the embedded engine of SpiceDB, which
-npm has, are not among them.
+In the process of the caller: pycasbin, Cedar (cedarpy), the embedded engine of SpiceDB, and a replica. Servers: Cerbos,
+``sso replica``, and this service with its database; of these, the CPU time of the client is not counted.
 """
 
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import casbin
 
-from scripts.benchmarks.perm_work import MET_ROLES, QUESTIONS, RULES
+from scripts.benchmarks.npm_peers import npm_checks
+from scripts.benchmarks.perm_model import PAIRS, ROLES, RULES, PeerModel, PeerUser, measure_in_process
+from scripts.benchmarks.perm_own_checks import own_checks
+from scripts.benchmarks.perm_work import PermissionTarget, running_target
+from scripts.benchmarks.report import arguments, show
+from tests.kit import postgres
 
 UV = shutil.which("uv") or str(Path(".uv/bin/uv").absolute())
-ROLES = 10
-
-
-def repeat(work: Any, seconds: float) -> float:
-    """Returns the CPU seconds of one call."""
-    count, started = 0, time.process_time()
-    while time.process_time() - started < seconds:
-        for _ in range(20):
-            work()
-        count += 20
-    return (time.process_time() - started) / count
 
 
 def casbin_enforcer(roles: int) -> Any:
-    """Returns a pycasbin enforcer with the same result: the user has three of as many roles."""
+    """Returns a pycasbin enforcer with the same result: a role gives the rules of its area."""
     model = casbin.Enforcer.new_model(
         text="""
 [request_definition]
@@ -52,46 +46,69 @@ m = g(r.sub, p.sub) && r.obj == p.obj && r.act == p.act
     enforcer.add_policies(
         [[f"role{number}", f"area{number}", f"rule{at}"] for number in range(roles) for at in range(RULES)]
     )
-    enforcer.add_grouping_policies([["ann", f"role{number}"] for number in range(3)])
     return enforcer
 
 
-def peer_checks(seconds: float) -> list[dict[str, Any]]:
-    """One check each: a user with three of ten roles."""
+def peer_checks(target: PermissionTarget, database: postgres.Postgres, seconds: float) -> list[dict[str, Any]]:
+    model = PeerModel.of(target.players)
+    rows = [_casbin(model, seconds), _cedar(model, seconds), *npm_checks(model, seconds)]
+    return [*rows, *own_checks(model, target, database, seconds)]
+
+
+def _casbin(model: PeerModel, seconds: float) -> dict[str, Any]:
     enforcer = casbin_enforcer(ROLES)
-    asked = [("ann", f"area{number % 6}", f"rule{number % RULES}") for number in range(QUESTIONS)]
-    took = repeat(lambda: [enforcer.enforce(*question) for question in asked], seconds) / QUESTIONS
-    return [
-        {"what": "check: pycasbin, in process", "roles": ROLES, "us": took * 1e6, "per second": 1 / took},
-        _cedar(seconds),
-    ]
+    enforcer.add_grouping_policies([[user.user_id, f"role{role}"] for user in model.users for role in user.roles])
+
+    def question(user: PeerUser, area: int, rule: int) -> list[str]:
+        return [user.user_id, f"area{area}", f"rule{rule}"]
+
+    def ask_all(user: PeerUser) -> Sequence[bool]:
+        answers: list[bool] = enforcer.batch_enforce([question(user, *pair) for pair in PAIRS])
+        return answers
+
+    def ask_one(user: PeerUser, area: int, rule: int) -> bool:
+        return bool(enforcer.enforce(*question(user, area, rule)))
+
+    return measure_in_process(model, "pycasbin, in process", ask_one, ask_all, seconds)
 
 
-def _cedar(seconds: float) -> dict[str, Any]:
-    row: dict[str, Any] = {"what": "check: Cedar (cedarpy), in process", "roles": ROLES}
+def _cedar(model: PeerModel, seconds: float) -> dict[str, Any]:
+    """Policies and entities are parsed once."""
+    engine = "Cedar (cedarpy), in process"
     with _installed("cedarpy") as problem:
         if problem:
-            return row | {"note": problem}
+            return {"what": f"check: {engine}", "note": problem}
         import cedarpy  # type: ignore[import-not-found, unused-ignore]
 
         policy = 'permit (principal in Role::"role{0}", action == Action::"rule{1}", resource == Area::"area{0}");'
-        policies = "\n".join(policy.format(number, at) for number in range(ROLES) for at in range(RULES))
-        parents = [{"type": "Role", "id": f"role{number}"} for number in range(MET_ROLES)]
-        roles = [{"uid": parent, "attrs": {}, "parents": []} for parent in parents]
-        entities = [{"uid": {"type": "User", "id": "ann"}, "attrs": {}, "parents": parents}, *roles]
-        requests = [
-            {
-                "principal": 'User::"ann"',
-                "action": f'Action::"rule{number % RULES}"',
-                "resource": f'Area::"area{number % 6}"',
+        policies = cedarpy.PolicySet.from_str("\n".join(policy.format(*pair) for pair in PAIRS))
+        entities = cedarpy.Entities.from_json_str(_entities(model))
+
+        def question(user: PeerUser, area: int, rule: int) -> dict[str, Any]:
+            return {
+                "principal": {"type": "User", "id": user.user_id},
+                "action": {"type": "Action", "id": f"rule{rule}"},
+                "resource": {"type": "Area", "id": f"area{area}"},
                 "context": {},
             }
-            for number in range(QUESTIONS)
-        ]
-        results = cedarpy.is_authorized_batch(requests, policies, entities)
-        assert [result.allowed for result in results[:6]] == [True] * MET_ROLES + [False] * (6 - MET_ROLES)
-        took = repeat(lambda: cedarpy.is_authorized_batch(requests, policies, entities), seconds) / QUESTIONS
-        return row | {"us": took * 1e6, "per second": 1 / took}
+
+        def ask_one(user: PeerUser, area: int, rule: int) -> bool:
+            return bool(cedarpy.is_authorized(question(user, area, rule), policies, entities).allowed)
+
+        def ask_all(user: PeerUser) -> Sequence[bool]:
+            questions = [question(user, *pair) for pair in PAIRS]
+            return [answer.allowed for answer in cedarpy.is_authorized_batch(questions, policies, entities)]
+
+        return measure_in_process(model, engine, ask_one, ask_all, seconds)
+
+
+def _entities(model: PeerModel) -> str:
+    roles = [{"type": "Role", "id": f"role{number}"} for number in range(ROLES)]
+    users = [
+        {"uid": {"type": "User", "id": user.user_id}, "attrs": {}, "parents": [roles[number] for number in user.roles]}
+        for user in model.users
+    ]
+    return json.dumps([*users, *({"uid": role, "attrs": {}, "parents": []} for role in roles)])
 
 
 @contextmanager
@@ -112,3 +129,13 @@ def _installed(package: str) -> Iterator[str]:
             yield ""
         finally:
             sys.path.remove(folder)
+
+
+def main() -> None:
+    options = arguments(__doc__ or "").parse_args()
+    with postgres.running() as database, running_target(database.fresh()) as target:
+        show(peer_checks(target, database, options.seconds), options.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -118,14 +118,20 @@ def check(target: PermissionTarget, questions: int = QUESTIONS) -> bytes:
     return _post("check", {"application_id": target.application_id, "data": {"questions": asked}}, headers)
 
 
+def own_check(target: PermissionTarget) -> bytes:
+    """A user asks about itself."""
+    question = {"user_id": target.player.user_id, "rule": "area0.rule0"}
+    return _own(target, "check", application_id=target.application_id, data={"questions": [question]})
+
+
 def evaluation(target: PermissionTarget) -> bytes:
-    """The question of "check 1" in the form of AuthZEN, with the access key of the application."""
+    """The question of "check by user" in the form of AuthZEN, with the same credentials."""
     body = {
-        "subject": {"type": "user", "id": target.players[0]},
+        "subject": {"type": "user", "id": target.player.user_id},
         "action": {"name": "area0.rule0"},
         "resource": {"type": "application", "id": str(target.application_id)},
     }
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {target.access_key}"}
+    headers = {"Authorization": f"Bearer {target.player.jwt}", "Factor": FACTOR, "Content-Type": "application/json"}
     return request("POST", "/access/v1/evaluation", headers, orjson.dumps(body))
 
 
@@ -138,7 +144,8 @@ REQUESTS: Mapping[str, Callable[[PermissionTarget], bytes]] = {
     "user info": lambda target: _own(target, "user/info"),
     "check 100": check,
     "check 1": lambda target: check(target, 1),
-    "AuthZEN evaluation": evaluation,
+    "check by user": own_check,
+    "AuthZEN evaluation by user": evaluation,
     "key set": lambda _: get("/proxy/oauth/keys"),  # a constant response, to compare with
 }
 

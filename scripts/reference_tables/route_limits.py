@@ -19,6 +19,9 @@ from sso.oauth.routes import INTROSPECT, MAX_BODY, MAX_PUSHED_BODY, PAR, REVOKE,
 from sso.perm.routes import endpoint_table
 from sso.personal_data.games.model import MAX_ANSWER
 from sso.services import Services, build
+from sso.ssf.model import POLL_PATH
+from sso.ssf.requests import MAX_BODY_BYTES
+from sso.ssf.routes import ADD_SUBJECT, REMOVE_SUBJECT, STATUS, STREAM, VERIFY
 from sso.telemetry.metrics import Metrics
 from sso.web.body import MAX_BYTES, BodyLimit
 from sso.web.pages import MAX_FORM
@@ -56,6 +59,7 @@ FAMILIES = {
     "/console": Family("browser session of an administrator", "``SSO_RATE_ADMIN``", "management connections"),
     "/console/state": Family("as above", "as above", f"evaluation connections; {PARSER}"),
     "/email": Family("link of a mail", "none", CHEAP),
+    "/impersonate": Family("link of an administrator", "none", CHEAP),
     "/forgot": Family("none", "``SSO_RATE_LOGIN``", "a background task"),
     "/game": Family("browser session", "none", CHEAP),
     "/device": Family("none; a browser session to confirm", "``SSO_RATE_USER_CODE``", CHEAP),
@@ -72,6 +76,9 @@ FAMILIES = {
     "/proxy/oauth": Family("client secret or browser session", "``SSO_RATE_AUTHORIZE``", f"{PARSER}"),
     "/register": Family("none", "``SSO_RATE_REGISTER``", "password hashing"),
     "/reset": Family("link of a mail", "``SSO_RATE_LOGIN``", "password hashing"),
+    "/ssf": Family(
+        "service client with a scope ``ssf.…``", "20 held polls and 10 streams of a client", f"32 pushes; {PARSER}"
+    ),
     "/ws": Family("``gsid`` and its secret", "20 messages in 5 seconds", CHEAP),
 }
 
@@ -112,6 +119,8 @@ def body_limits(services: Services) -> dict[tuple[str, str], BodyLimit]:
     own = {("POST", path): MAX_BODY for path in (TOKEN, REVOKE, INTROSPECT, USERINFO)}
     own |= {("POST", PAR): MAX_PUSHED_BODY, ("POST", AUTHORIZE_PATH): MAX_FORM, ("POST", RESUME_PATH): MAX_FORM}
     own |= {("POST", "/proxy/api/data/<link>"): MAX_ANSWER}
+    own |= {(method, STREAM): MAX_BODY_BYTES for method in ("POST", "PATCH", "PUT")}
+    own |= {("POST", path): MAX_BODY_BYTES for path in (STATUS, ADD_SUBJECT, REMOVE_SUBJECT, VERIFY, POLL_PATH)}
     own |= {("POST", path): MAX_STATE_FORM for path in ("/console/state/compare", "/console/state/apply")}
     return admin | permissions | {key: BodyLimit(max_bytes) for key, max_bytes in own.items()}
 

@@ -18,6 +18,8 @@ class Package:
 
 
 PACKAGES = (
+    Package("cpp", (str(SDK / "cpp/build/sso_game_driver"),), SDK / "cpp/build/sso_game_driver"),
+    Package("unity", ("mono", str(SDK / "unity/build/Driver.exe")), SDK / "unity/build/Driver.exe"),
     Package(
         "typescript",
         # Node has the WebSocket of browsers from version 22 on, and before behind an option.

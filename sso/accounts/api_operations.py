@@ -45,6 +45,11 @@ ADDRESS_HEADERS = (
 )
 SERVICE_JWT_HEADER = ApiParameter("Service-Jwt", "The service JWT of the application.", "header")
 
+_IMPERSONATION = (
+    page("/impersonate", PAGES_TAG, "Ask whether support opens an account", "token", errors=(410,)),
+    form("/impersonate", PAGES_TAG, "Open an account as support", "token", errors=(410,)),
+    form("/account/impersonation/end", PAGES_TAG, "Close an account that support has opened"),
+)
 _EMAIL_LINKS = tuple(
     operation
     for path, show, do in (
@@ -119,4 +124,5 @@ OPERATIONS = (
         errors=(403, 410, 422),
     ),
     *_EMAIL_LINKS,
+    *_IMPERSONATION,
 )

@@ -1,17 +1,26 @@
-"""Sessions that someone ended elsewhere are remembered: a browser that still has one of their cookies is told why."""
+"""Ends sessions. Those that someone ended elsewhere are remembered: a browser with one of their cookies is told why."""
 
+from collections.abc import Sequence
+
+from sso.accounts.history.events import EventKind, record_event
+from sso.backchannel_logout.store import end_site_sessions
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 # The last part of a statement that has deleted the sessions ``ended``.
 REMEMBER_ENDED = """INSERT INTO ended_sessions (digest, user_id, expires)
     SELECT digest, user_id, now() + interval '30 days' FROM ended ON CONFLICT DO NOTHING"""
-END = Statement(
+_END = Statement(
     f"""WITH ended AS (
         DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id
         RETURNING digest, user_id, device, coalesce(sid, id) AS sid
     ), remembered AS ({REMEMBER_ENDED})
     SELECT device, sid FROM ended"""
+)
+_END_BY_DIGEST = Statement(
+    """DELETE FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[]))
+    RETURNING user_id, coalesce(sid, id) AS sid"""
 )
 # The event of the history that was written in the same transaction says why.
 _WHY_ENDED = Statement(
@@ -28,3 +37,18 @@ async def why_ended(database: Database, session_digest: bytes) -> str | None:
     """
     kind: str | None = await database.value(_WHY_ENDED, digest=session_digest)
     return kind
+
+
+async def end_session(tx: Transaction, user_id: str, session_id: str) -> bool:
+    """Ends a session, also at the sites. Returns False if the user has no such session."""
+    row = await tx.row(_END, user_id=user_id, id=session_id)
+    if row is None:
+        return False
+    await end_site_sessions(tx, user_id, sids=[row["sid"]])
+    await record_event(tx, user_id, EventKind.SESSION_ENDED, device=row["device"])
+    return True
+
+
+async def end_sessions_by_digest(tx: Transaction, digests: Sequence[bytes]) -> None:
+    for row in await tx.rows(_END_BY_DIGEST, digests=list(digests)):
+        await end_site_sessions(tx, row["user_id"], sids=[row["sid"]])

@@ -27,6 +27,7 @@ from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError
 from sso.core.records import Outcome
 from sso.db.transaction import Transaction
+from sso.signals.recording import record_new_address, record_new_totp_secret
 
 # Who knows one of these could still sign in, so their change ends everything that was issued before.
 _CREDENTIALS = frozenset(("password_hash", "totp_sealed", "email_2fa"))
@@ -109,6 +110,9 @@ class UserOperations:
             await revoke_everything(tx, user_id)
         if "login_key" in changed:
             await revoke_links(tx, user_id, ADDRESS_LINKS)
+            await record_new_address(tx, user_id, user.login, changed["login"])
+        if "totp_sealed" in changed:
+            await record_new_totp_secret(tx, user_id)
         return True
 
     def _values(self, changes: UserChanges, user: User | None, user_id: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ They follow the CTEs of :func:`sso.accounts.guarded_statements.guarded_by_user`.
 
 from sso.accounts.login.rate_limit_store import COUNT_SUCCESSES
 from sso.db.batch.statement import by_index
+from sso.signals.recording_store import RECORD_ASSURANCE
 
 MAX_SESSIONS = 50  # for one user; the oldest end
 NEW_SESSION_COLUMNS = {
@@ -56,14 +57,26 @@ _NEW_SESSIONS = f""", owners AS (
         INSERT INTO account_events (user_id, kind, address, device, detail)
         SELECT user_id, 'signed_in', address, device, jsonb_build_object('auth', auth) FROM new_items WHERE is_sign_in
     )"""
-START = f""", new_items AS (
+
+
+def _start(more: str) -> str:
+    return f""", new_items AS (
         SELECT * FROM valid_items
-    ) {_NEW_SESSIONS}
+    ) {_NEW_SESSIONS}{more}
     SELECT n, new_sessions.created, new_sessions.authenticated, CAST(NULL AS float) AS wait
     FROM new_items JOIN new_sessions USING (digest)"""
-# With a correct password: no session starts while a counter of the login is blocked.
-START_AND_COUNT = f"""{COUNT_SUCCESSES}, new_items AS (
+
+
+def _start_and_count(more: str) -> str:
+    """With a correct password: no session starts while a counter of the login is blocked."""
+    return f"""{COUNT_SUCCESSES}, new_items AS (
         SELECT * FROM attempts WHERE wait IS NULL
-    ) {_NEW_SESSIONS}
+    ) {_NEW_SESSIONS}{more}
     SELECT n, new_sessions.created, new_sessions.authenticated, wait
     FROM attempts LEFT JOIN new_sessions USING (digest)"""
+
+
+START, START_AND_COUNT = _start(""), _start_and_count("")
+# For a session that continues another one with more or fewer factors, which the sites of that session are told.
+ASSURANCE_COLUMN = {"assurance": "text"}  # the data of the signal
+STEP_UP, STEP_UP_AND_COUNT = _start(RECORD_ASSURANCE), _start_and_count(RECORD_ASSURANCE)

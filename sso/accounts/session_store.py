@@ -8,23 +8,29 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from sso.accounts.assurance import assurance_change
 from sso.accounts.authentication_context import PASSWORD, AuthenticationContext, has_second_factor
-from sso.accounts.ended_session_store import END, why_ended
+from sso.accounts.ended_session_store import end_session, end_sessions_by_digest, why_ended
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.guarded_statements import guarded_by_user
-from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.login.rate_limit import raise_if_blocked
 from sso.accounts.login.rate_limit_store import SUCCESS_COLUMNS
 from sso.accounts.model import User
-from sso.accounts.session_statements import NEW_SESSION_COLUMNS, START, START_AND_COUNT
-from sso.backchannel_logout.store import end_site_sessions
+from sso.accounts.session_statements import (
+    ASSURANCE_COLUMN,
+    NEW_SESSION_COLUMNS,
+    START,
+    START_AND_COUNT,
+    STEP_UP,
+    STEP_UP_AND_COUNT,
+)
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Transaction
+from sso.signals.recording import PUSH_TOPIC
 
 CHALLENGE_S = 600
 
@@ -43,20 +49,17 @@ _TOUCH = Statement(
 _REPLACE = Statement(
     """WITH replaced_sessions AS (
         DELETE FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[])) AND user_id = :user_id
-        RETURNING coalesce(sid, id) AS sid
+        RETURNING coalesce(sid, id) AS sid, auth
     ), continued_at_sites AS (
         UPDATE oauth_site_sessions SET expires = now() + make_interval(secs => :life)
         WHERE sid = ANY (ARRAY(SELECT sid FROM replaced_sessions))
     ), ended_challenges AS (
         DELETE FROM login_challenges WHERE digest = ANY (CAST(:digests AS bytea[]))
     )
-    SELECT (SELECT sid FROM replaced_sessions LIMIT 1) AS sid, EXISTS (
+    SELECT (SELECT sid FROM replaced_sessions LIMIT 1) AS sid,
+        (SELECT auth FROM replaced_sessions LIMIT 1) AS auth, EXISTS (
         SELECT FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[])) AND user_id <> :user_id
     ) AS is_of_another_user"""
-)
-_END_BY_SECRET = Statement(
-    """DELETE FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[]))
-    RETURNING user_id, coalesce(sid, id) AS sid"""
 )
 _LIST = Statement(
     """SELECT id, created, last_seen, address, device FROM browser_sessions
@@ -155,6 +158,11 @@ class SessionStore:
         self._start_and_count = guarded_by_user(
             database, "accounts.session_store.START_AND_COUNT", START_AND_COUNT, NEW_SESSION_COLUMNS | SUCCESS_COLUMNS
         )
+        step_up = NEW_SESSION_COLUMNS | ASSURANCE_COLUMN
+        self._step_up = guarded_by_user(database, "accounts.session_store.STEP_UP", STEP_UP, step_up)
+        self._step_up_and_count = guarded_by_user(
+            database, "accounts.session_store.STEP_UP_AND_COUNT", STEP_UP_AND_COUNT, step_up | SUCCESS_COLUMNS
+        )
         self._start_challenge = guarded_by_user(
             database,
             "accounts.session_store.START_CHALLENGE",
@@ -217,10 +225,15 @@ class SessionStore:
         if user.is_guest:  # whatever is linked to a guest: only the game signs a guest in
             raise InvalidCredentials
         # A statement of its own, because it may wait for a transaction that is ending the session.
-        sid = await self._replace(user.user_id, [digest(old) for old in (session, visit) if old]) if session else None
+        replaced = [digest(old) for old in (session, visit) if old]
+        sid, old_auth = await self._replace(user.user_id, replaced) if session else (None, None)
         secret, session_id = secret_token(), record_id()
-        values = success or {}
-        row = await (self._start_and_count if success else self._start)(
+        values = dict(success or {})
+        start = self._start_and_count if success else self._start
+        if assurance := assurance_change(old_auth, authentication.auth):
+            start = self._step_up_and_count if success else self._step_up
+            values["assurance"] = assurance
+        row = await start(
             **values,
             user_id=user.user_id,
             valid_from=user.valid_from,
@@ -241,6 +254,8 @@ class SessionStore:
         if row is None:
             raise InvalidCredentials
         raise_if_blocked(row["wait"])
+        if assurance:
+            self._database.publish_topic(PUSH_TOPIC)
         started = Session(session_id, user, row["created"], authentication.auth, secret, row["authenticated"])
         return replace(started, must_enrol=must_enrol, must_accept=self._must_accept(user))
 
@@ -253,19 +268,18 @@ class SessionStore:
 
     async def end(self, user_id: str, session_id: str) -> bool:
         """Returns False if the user has no such session."""
-        ended = await self._database.transaction(_end_session, user_id, session_id)
+        ended = await self._database.transaction(end_session, user_id, session_id)
         self._wake_senders()
         return ended
 
-    async def _replace(self, user_id: str, digests: Sequence[bytes]) -> str | None:
-        """Ends the sessions with these digests. Returns the sid of one that belongs to the user, None without one."""
+    async def _replace(self, user_id: str, digests: Sequence[bytes]) -> tuple[str | None, str | None]:
+        """Ends the sessions with these digests. Returns sid and ``auth`` of one that belongs to the user."""
         row = await self._database.row(_REPLACE, digests=list(digests), user_id=user_id, life=float(self._life_s))
         assert row is not None
         if row["is_of_another_user"]:
-            await self._database.transaction(_end_by_secret, digests)
+            await self._database.transaction(end_sessions_by_digest, digests)
             self._wake_senders()
-        sid: str | None = row["sid"]
-        return sid
+        return row["sid"], row["auth"]
 
     async def start_challenge(self, user: User, auth: str = PASSWORD) -> str:
         """Returns the secret that lets this browser, and no other, send the second factor after the first, ``auth``."""
@@ -284,17 +298,3 @@ class SessionStore:
 
     async def drop_challenge(self, secret: str) -> None:
         await self._database.value(_DROP_CHALLENGE, digest=digest(secret))
-
-
-async def _end_session(tx: Transaction, user_id: str, session_id: str) -> bool:
-    row = await tx.row(END, user_id=user_id, id=session_id)
-    if row is None:
-        return False
-    await end_site_sessions(tx, user_id, sids=[row["sid"]])
-    await record_event(tx, user_id, EventKind.SESSION_ENDED, device=row["device"])
-    return True
-
-
-async def _end_by_secret(tx: Transaction, digests: Sequence[bytes]) -> None:
-    for row in await tx.rows(_END_BY_SECRET, digests=list(digests)):
-        await end_site_sessions(tx, row["user_id"], sids=[row["sid"]])

@@ -263,7 +263,7 @@ async def create_user(
             return None
 
 
-async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "", *, is_ban: bool = False) -> None:
+async def revoke_everything(tx: Transaction, user_id: str, kept_session_id: str = "", *, is_ban: bool = False) -> None:
     """Revokes everything issued to the user: sessions, tokens, unfinished logins, mailed codes and mailed links that
     change the password or the address. Sites that the user has signed in to are notified.
 

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from sso.accounts.bans.operations import BanOperations
+from sso.accounts.impersonation.operations import Impersonations
 from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.signed_in_game_store import EXPIRED_JWT_S
 from sso.accounts.support_operations import SupportOperations
@@ -24,6 +25,7 @@ from sso.admin.data_requests import DataRequestResource, data_request_routes
 from sso.admin.game_sessions import GameSessionResource, ViolationResource, game_session_routes
 from sso.admin.groups import GroupResource
 from sso.admin.identity_providers import ProviderResource
+from sso.admin.impersonation import ImpersonationResource
 from sso.admin.invitations import InvitationResource
 from sso.admin.members import MemberResource
 from sso.admin.projects import ProjectResource
@@ -34,6 +36,7 @@ from sso.admin.request import AdminRoute
 from sso.admin.reverse_questions import ReverseQuestionResource, reverse_question_routes
 from sso.admin.roles import RoleResource
 from sso.admin.schemas import SchemaResource
+from sso.admin.signal_streams import SignalStreamResource, signal_stream_routes
 from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
 from sso.admin.state import StateResource, state_routes
 from sso.admin.system import SystemResource, system_routes
@@ -94,6 +97,7 @@ class ManagementServices:
     rate: RateLimiter
     players: Players
     bans: BanOperations
+    impersonations: Impersonations
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
         *users.routes(),
         *details.routes(),
         *UserLinkResource(users, s.players.merges, s.players.links, protected).routes(),
+        *ImpersonationResource(users, s.impersonations).routes(),
         *ban_routes(BanResource(users, s.bans, writer, BanRights(s.database, Authorizer(facts)), protected)),
         *data_request_routes(DataRequestResource(s.database)),
         *audit_routes(AuditTrail(s.database)),
@@ -167,6 +172,7 @@ def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
     state = StateResource(s.database, s.hasher, operations, s.permissions.writer, s.bus)
     return (
         *ClientResource(s.database, operations.clients).routes(),
+        *signal_stream_routes(SignalStreamResource(s.database)),
         *providers.routes(),
         *signing_key_routes(keys),
         *game_session_routes(sessions, ViolationResource(s.database)),

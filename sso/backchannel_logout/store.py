@@ -6,8 +6,9 @@ A notification is queued in the transaction that ends the session, and sent by `
 from collections.abc import Sequence
 
 from sso.db.statement import Statement
-from sso.db.transaction import Row, Runner
+from sso.db.transaction import Row, Runner, Transaction
 from sso.log import request_fields
+from sso.signals.recording import record_ended_sessions
 
 KEPT_DAYS = 7  # `sso doctor` reports a notification that could not be delivered for this time
 
@@ -50,7 +51,7 @@ _STORE_FAILURE = Statement(
 
 
 async def end_site_sessions(
-    tx: Runner,
+    tx: Transaction,
     user_id: str,
     *,
     sids: Sequence[str] | None = None,
@@ -59,6 +60,7 @@ async def end_site_sessions(
     keeps_codes: bool = False,
 ) -> None:
     """Queues a notification for each site that the user has signed in to, and invalidates codes that are on their way.
+    Clients that have a stream of signals get one.
 
     ``sids`` restricts this to some sessions, ``client_id`` to one site. The session ``kept_sid`` does not end.
     ``keeps_codes``: the caller has invalidated the codes.
@@ -73,6 +75,7 @@ async def end_site_sessions(
         await tx.value(_DELETE_CODES, **affected)
     origin = request_fields()
     await tx.value(_END, **affected, request_id=origin.get("request"), trace_id=origin.get("trace"))
+    await record_ended_sessions(tx, user_id, sids=sids, kept_sid=kept_sid, client_id=client_id)
 
 
 async def claim_notification(runner: Runner, lease_s: float, busy: list[str]) -> Row | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sso.change_stream.store import insert_events
 from sso.db.transaction import Transaction
+from sso.signals.recording import record_account_signal
 
 PENDING_TOPIC = "changes:pending"  # events were committed that have no position yet
 
@@ -42,7 +43,10 @@ class Change:
 
 
 async def record_changes(tx: Transaction, changes: Sequence[Change]) -> None:
-    """Adds events to the stream. They are visible once the transaction is committed, in the order of the sequence."""
+    """Adds events to the stream. They are visible once the transaction is committed, in the order of the sequence.
+
+    Clients that have a stream of signals and know the user are told what has become of an account.
+    """
     if not changes:
         return
     await insert_events(
@@ -53,3 +57,5 @@ async def record_changes(tx: Transaction, changes: Sequence[Change]) -> None:
         data=[dict(change.data) for change in changes],
     )
     tx.publish_after_commit(PENDING_TOPIC)
+    for change in changes:
+        await record_account_signal(tx, change.user_id, change.type, change.application_id, change.data)

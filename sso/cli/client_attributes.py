@@ -88,6 +88,11 @@ _ATTRIBUTES = (
         help="Its tokens must be bound to a key that it has (DPoP, RFC 9449).",
     ),
     click.option(
+        "--token-exchange/--no-token-exchange",
+        default=None,
+        help="It may exchange the access tokens of users that it gets for narrower ones (RFC 8693).",
+    ),
+    click.option(
         "--access-token-format",
         type=click.Choice(["opaque", "jwt"]),
         help="jwt: access tokens that resource servers can verify themselves (default: opaque).",

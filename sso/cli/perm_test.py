@@ -51,9 +51,17 @@ def command(ctx: click.Context, file: Path | None, app_id: int | None, at: int |
         for warning in report["warnings"]:
             echo(f"warning: {warning}", err=True)
         print_lines(f"{_place(item)}: {item['assertion']}: {item['reason']}" for item in failed)
-        echo(f"{report['checked']} assertions, {len(failed)} of them fail")
+        echo(_summary(report["checked"], len(failed)))
     if failed:
         ctx.exit(1)
+
+
+def _summary(checked: int, failed: int) -> str:
+    if checked == 1:
+        return "1 assertion fails" if failed else "1 assertion holds"
+    if not failed:
+        return f"{checked} assertions hold" if checked else "there are no assertions"
+    return f"{failed} of {checked} assertions {'fails' if failed == 1 else 'fail'}"
 
 
 def _check_file(file: Path, app_id: int | None, at: int | None) -> dict[str, Any]:

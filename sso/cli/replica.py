@@ -38,13 +38,15 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("replica"),
     show_default=True,
-    help="Where it keeps its copy, encrypted, so that it can start while the service is away.",
+    metavar="FOLDER",
+    help="For its encrypted copy, so that it can start while the service is away; by default in the current folder.",
 )
 @click.option(
     "--max-stale",
     type=click.FloatRange(min=1),
     default=60,
     show_default=True,
+    metavar="SECONDS",
     help="Seconds without contact to the service after which it answers 503.",
 )
 @click.option("--serve-stale", is_flag=True, help="Go on answering after that; Permission-Staleness says how old.")
@@ -96,6 +98,7 @@ def command(
         raise click.UsageError(f"Missing option '--client-secret-file', or the variable {CLIENT_SECRET}.")
     if not server.startswith(("https://", "http://")):
         raise click.BadParameter("expected a URL such as https://sso.example.com", param_hint="--server")
+    address = _loopback(bind)
     configure_logging("auto", "info")
     replica = AsyncReplica(
         application,
@@ -106,7 +109,7 @@ def command(
         max_stale_s=max_stale,
         serve_stale=serve_stale,
     )
-    trio.run(_run, replica, _loopback(bind))
+    trio.run(_run, replica, address)
 
 
 def _loopback(text: str) -> "Bind":

@@ -10,6 +10,7 @@ from sso.cli.ban import ban, bans, unban
 from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
+from sso.cli.impersonation import impersonate
 from sso.cli.invitation import invitations, invite
 from sso.cli.new_password import read_password
 from sso.cli.option_errors import option_errors
@@ -216,7 +217,7 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     echo(f"{user['login']} is signed out everywhere")
 
 
-MORE = (ban, unban, bans, invite, invitations)
+MORE = (ban, unban, bans, invite, invitations, impersonate)
 for other in (*user_links.COMMANDS, user_data.delete, user_data.restore, user_data.export, *MORE):
     command.add_command(other)
 

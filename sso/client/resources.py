@@ -106,6 +106,11 @@ class UserRecords(Resource):
         """Keeps a closed account."""
         return ApiCall("POST", self._at(user_id, "restore"), read_record)
 
+    def impersonate(self, user_id: str, reason: str, *, minutes: int = 15, writes: bool = False) -> ApiCall[str]:
+        """Returns a link that opens the account page of the user as support, once and within 60 seconds."""
+        body = {"reason": reason, "minutes": minutes, "writes": writes}
+        return ApiCall("POST", self._at(user_id, "impersonate"), _read_url, json=body)
+
     def merge(self, user_id: str, into: str, *, dry_run: bool = False) -> ApiCall[dict[str, Any]]:
         """Merges the user into another one. ``moves``: what moves; a dry run says who would gain what, too."""
         query = {"dry_run": 1} if dry_run else {}
@@ -204,6 +209,10 @@ class StateDocument:
 def members(project_id: str) -> Resource:
     """The members of a project. The id of a record is that of the user."""
     return Resource(f"/projects/{quote(project_id, safe='')}/members")
+
+
+def _read_url(answer: ServerAnswer) -> str:
+    return str(answer.body["url"])
 
 
 def _read_linked_users(answer: ServerAnswer) -> dict[str, int]:

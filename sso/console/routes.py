@@ -31,6 +31,7 @@ from sso.console.state.pages import state_pages
 from sso.console.system_pages import InstallationFindings, system_pages
 from sso.console.users.ban_pages import user_ban_pages
 from sso.console.users.detail_pages import user_detail_pages
+from sso.console.users.impersonation_pages import user_impersonation_pages
 from sso.console.users.merge_pages import user_merge_pages
 from sso.console.users.pages import user_list_pages
 from sso.console.users.role_pages import user_role_pages
@@ -49,6 +50,7 @@ def console_routes(
     user_role_pages(console, users)
     user_ban_pages(console, users)
     user_merge_pages(console, users)
+    user_impersonation_pages(console, users)
     suggestion_pages(console, users)
     yield users
     applications = application_pages(console)

@@ -8,6 +8,10 @@ from sso.core.ids import MAX_APPLICATION_ID, SECRET_TOKEN, secret_token
 _FORM = re.compile(rf"app([1-9][0-9]{{0,9}})\.{SECRET_TOKEN}", re.ASCII)
 
 
+# Scopes of tokens that have no rights of the application, but those of the receiver of signals.
+SSF_READ, SSF_MANAGE = SERVICE_SCOPES = ("ssf.read", "ssf.manage")
+
+
 class ServiceIdentity(NamedTuple):
     """The author of a request that is made for an application."""
 

@@ -150,6 +150,23 @@ def webhooks(dsn: str) -> Finding:
     )
 
 
+def signal_streams(dsn: str) -> Finding:
+    """A stream whose receiver has not received for some minutes, or which was paused because too much waits."""
+    failing = fetch_value(
+        dsn,
+        """SELECT string_agg(format('%s of %s (%s)', stream_id, client_id,
+                CASE WHEN overfull THEN reason ELSE problem END), '; ' ORDER BY client_id, stream_id)
+        FROM signal_streams WHERE overfull OR failing_since < now() - interval '5 minutes'""",
+    )
+    return Finding(
+        "signal streams",
+        failing is None,
+        "signals are delivered" if failing is None else f"signals are not delivered: {failing}",
+        "ask the operator of the client; its page in the console enables or removes a stream",
+        warning=True,
+    )
+
+
 def data_removals(dsn: str) -> Finding:
     """Games that have not removed the data of erased users for a day, or at all."""
     failing = fetch_value(
@@ -184,6 +201,7 @@ def check(settings: Settings, dsn: str, program: str = "this command") -> Iterat
         yield wal_archive(settings, dsn)
     if usable:
         yield logout_notifications(dsn)
+        yield signal_streams(dsn)
         yield webhooks(dsn)
         yield data_removals(dsn)
         yield from nodes(dsn)

@@ -66,6 +66,7 @@ _TOKENS = properties(
     id_token=STRING,
     refresh_token=STRING,
     scope=STRING,
+    issued_token_type={**STRING, "description": "Of an exchanged token."},
 )
 _ID_TOKEN = properties(("id_token",), id_token=STRING, expires_in={"type": "integer"})
 _TOKEN_EXAMPLES = {
@@ -82,6 +83,13 @@ _TOKEN_EXAMPLES = {
         "device_code": "GmRhm…",
         "client_id": "console",
         "wait": 30,
+    },
+    "token exchange": {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "subject_token": "mF_9.B5f-4.1JqM",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
+        "audience": ["chat"],
+        "scope": "openid",
     },
 }
 _CLAIMS = properties(
@@ -148,7 +156,7 @@ OPERATIONS = (
                 **_NO_STORE,
             )
         },
-        "Grant types: authorization_code, refresh_token, client_credentials and device_code.",
+        "Grant types: authorization_code, refresh_token, client_credentials, device_code and token-exchange.",
         (DPOP, ApiParameter("Idempotency-Key", "Makes a repeated refresh return the same tokens.", "header")),
         ApiBody(TokenRequest, examples=_TOKEN_EXAMPLES),
         _CLIENT_ERRORS,

@@ -6,7 +6,7 @@ from typing import Any, get_args
 from sso.accounts.authentication_context import ACR_VALUES
 from sso.core.algorithms import CLIENT_ALGORITHMS
 from sso.core.language_names import LANGUAGES
-from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, GrantType
+from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, TOKEN_EXCHANGE, GrantType
 
 SHA1_BEARER = "/client-authentication/sha1-bearer"  # under the address of the service; a name, not a page
 
@@ -28,7 +28,7 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "scopes_supported": list(SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": list(RESPONSE_MODES),
-        "grant_types_supported": list(get_args(GrantType)),
+        "grant_types_supported": [*get_args(GrantType), TOKEN_EXCHANGE],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": list(algorithms),
         # An absolute URI is a value of its own without registration (RFC 7591 section 2): the bearer of strict clients.

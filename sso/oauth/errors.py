@@ -31,13 +31,47 @@ class UnauthorizedClient(ApiError):
 class UnsupportedGrantType(ApiError):
     code = "unsupported_grant_type"
     message = (
-        "grant_type: expected authorization_code, refresh_token, client_credentials or "
-        "urn:ietf:params:oauth:grant-type:device_code"
+        "grant_type: expected authorization_code, refresh_token, client_credentials, "
+        "urn:ietf:params:oauth:grant-type:device_code or urn:ietf:params:oauth:grant-type:token-exchange"
     )
 
 
 class InvalidScope(ApiError):
     code = "invalid_scope"
+
+
+class InvalidSubjectToken(ApiError):
+    """A token cannot be exchanged: it is not valid, or not for this client (RFC 8693 section 2.2.2)."""
+
+    code = "invalid_request"
+    message = "subject_token: expected a valid access token of a user that is meant for this client"
+
+
+class NoTokenExchange(ApiError):
+    """The client that wants to exchange a token may not."""
+
+    code = "unauthorized_client"
+    message = "only clients with token_exchange may exchange tokens"
+
+
+class TooManyExchanges(RetryLater):
+    """The subject token was exchanged so often that the client does not seem to keep what it gets."""
+
+    status = 429
+    code = "temporarily_unavailable"
+    message = "subject_token: it was exchanged too often, use the exchanged tokens until they end"
+
+
+class MissingOpenidScope(ApiError):
+    """The access token does not have the scope that the endpoint needs (RFC 6750 section 3.1)."""
+
+    status = 403
+    code = "insufficient_scope"
+    message = "the token needs the scope openid"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.headers = {"WWW-Authenticate": f'Bearer realm="sso", error="{self.code}", scope="openid"'}
 
 
 class MissingApplication(ApiError):

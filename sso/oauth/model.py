@@ -19,6 +19,8 @@ GrantType = Literal[
     "authorization_code", "refresh_token", "client_credentials", "urn:ietf:params:oauth:grant-type:device_code"
 ]
 DEVICE_CODE: GrantType = "urn:ietf:params:oauth:grant-type:device_code"
+# A client may exchange tokens with its field token_exchange, not with its grant_types.
+TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105 - a name
 AccessTokenFormat = Literal["opaque", "jwt"]
 # How the answer to an authorization request is sent: in the address of a redirect, or by a form that the browser posts.
 ResponseMode = Literal["query", "form_post"]
@@ -57,6 +59,7 @@ class Client:
     resource_server: bool = False  # it may introspect the tokens of clients of its application
     require_pushed_authorization_requests: bool = False
     dpop_bound_access_tokens: bool = False  # it must prove the possession of a key to get tokens
+    token_exchange: bool = False  # it may exchange the tokens of users that it gets for narrower ones
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
     backchannel_logout_uri: str = ""
     backchannel_logout_session_required: bool = False
@@ -213,6 +216,7 @@ class AccessToken(NamedTuple):
     is_of_device: bool  # it was issued for a device code
     dpop_jkt: str | None
     resources: Sequence[str]
+    act: Sequence[str]  # the clients that have exchanged it, the last one first
     claims: str
 
     @classmethod

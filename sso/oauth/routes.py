@@ -10,9 +10,10 @@ from sso.oauth.clients.authentication import ClientCredentials, bearer_token, cl
 from sso.oauth.discovery import discovery_document
 from sso.oauth.errors import InvalidBoundToken, InvalidDpopProof, InvalidRequest
 from sso.oauth.grant_types.token_endpoint import HeldGrant, TokenEndpoint
-from sso.oauth.grant_types.token_exchange import TokenExchange
+from sso.oauth.grant_types.token_exchange import TokenExchangeGrant
 from sso.oauth.grant_types.token_request import TokenRequest
-from sso.oauth.model import DEVICE_CODE
+from sso.oauth.grant_types.user_jwt_exchange import UserJwtExchange
+from sso.oauth.model import DEVICE_CODE, TOKEN_EXCHANGE
 from sso.oauth.tokens.dpop import AUTHORIZATION, DpopProof, DpopProofs
 from sso.oauth.tokens.introspection import Introspection
 from sso.oauth.tokens.revocation import Revocation
@@ -33,6 +34,7 @@ INTROSPECT, PAR = "/proxy/oauth/introspect", "/proxy/oauth/par"
 CROSS_ORIGIN_PATHS = frozenset({*DISCOVERY, *KEY_PATHS, TOKEN, USERINFO, REVOKE, INTROSPECT, PAR})
 MAX_BODY = 64 * 1024  # two JWTs of 16 kB, and more: the sender is not known yet
 MAX_PUSHED_BODY = 32 * 1024
+REPEATABLE = frozenset({"resource"})  # the parameters of an authorization request that may occur several times
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 # The document lists the algorithms of the published keys, so it is cached no longer than the key set.
 PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*", "Vary": "Origin"}
@@ -63,12 +65,13 @@ def oauth_routes(
     token_endpoint: TokenEndpoint,
     revocation: Revocation,
     token_store: TokenStore,
-    exchange: TokenExchange,
+    exchange: UserJwtExchange,
     assertions: ClientAssertions,
     introspection: Introspection,
     pushed_requests: PushedAuthorizationRequests,
     proofs: DpopProofs,
     device_grant: HeldGrant,
+    token_exchange: TokenExchangeGrant,
 ) -> Blueprint:
     routes = Blueprint("oauth", __name__)
 
@@ -81,6 +84,10 @@ def oauth_routes(
             if "Origin" in request.headers:  # the headers for browsers are added to the response of this function
                 return await device_tokens(body, credentials, proof, client_connection())
             return DeferredResponse(device_tokens, body, credentials, proof, client_connection())
+        if body.grant_type == TOKEN_EXCHANGE:
+            exchanged = await token_exchange.respond(body, credentials, proof, client_address())
+            TOKENS_ISSUED.add("token_exchange")
+            return reply(exchanged, headers={**NO_STORE, **proofs.response_headers(proof)})
         idempotency_key = request.headers.get("Idempotency-Key")
         if proof or body.resource:
             tokens = await token_endpoint.respond_restricted(body, credentials, idempotency_key, proof)
@@ -116,7 +123,7 @@ def oauth_routes(
 
     @routes.post(PAR)
     async def push() -> Response:
-        form = await read_body(require_type=True, max_bytes=MAX_PUSHED_BODY, repeatable=TokenRequest.repeatable)
+        form = await read_body(require_type=True, max_bytes=MAX_PUSHED_BODY, repeatable=REPEATABLE)
         proof = proofs.read(request.headers.getlist("DPoP"), "POST", PAR)
         body = validate(ClientAuthenticationFields, form)
         credentials = await read_credentials(body, assertions, PAR)
@@ -197,7 +204,7 @@ def text_fields(body: ParsedBody) -> dict[str, str | list[str]]:
     """Returns the fields of a body: texts, and perhaps several resources. Raises InvalidRequest for other values."""
     fields: dict[str, str | list[str]] = {}
     for name, value in body.fields.items():
-        values = value if isinstance(value, list) and name in TokenRequest.repeatable else [value]
+        values = value if isinstance(value, list) and name in REPEATABLE else [value]
         texts = [text for text in values if isinstance(text, str)]
         if len(texts) < len(values):
             raise InvalidRequest("expected a text in every field")

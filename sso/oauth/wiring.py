@@ -29,10 +29,12 @@ from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
 from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
 from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
 from sso.oauth.grant_types.token_endpoint import TokenEndpoint
-from sso.oauth.grant_types.token_exchange import TokenExchange
+from sso.oauth.grant_types.token_exchange import TokenExchangeGrant
+from sso.oauth.grant_types.user_jwt_exchange import UserJwtExchange
 from sso.oauth.logout import Logout
 from sso.oauth.tokens.dpop import DpopProofs
 from sso.oauth.tokens.dpop_nonces import DpopNonces
+from sso.oauth.tokens.exchange_store import ExchangeStore
 from sso.oauth.tokens.introspection import Introspection
 from sso.oauth.tokens.issuer import TokenIssuer
 from sso.oauth.tokens.jwt_access_tokens import AccessTokenDigests
@@ -54,7 +56,8 @@ class OAuth:
     connected_sites: ConnectedSites
     token_endpoint: TokenEndpoint
     revocation: Revocation
-    token_exchange: TokenExchange
+    token_exchange: TokenExchangeGrant
+    user_jwt_exchange: UserJwtExchange
     logout: Logout
     authorize_rate: RateLimiter
     browser_origins: BrowserOrigins
@@ -131,7 +134,18 @@ def build_oauth(
         dpop_proofs=dpop_proofs,
         resource_servers=resource_servers,
         revocation=Revocation(clients, token_store, token_issuer),
-        token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s, database.clock, used_factor),
+        token_exchange=TokenExchangeGrant(
+            client_cache,
+            ExchangeStore(database, settings.access_ttl_s),
+            token_store.digests,
+            token_issuer,
+            dpop_proofs,
+            second_factor_of_all=settings.require_2fa == "all",
+            allow_http=allow_http,
+        ),
+        user_jwt_exchange=UserJwtExchange(
+            token_store, token_issuer, jwts, settings.id_ttl_s, database.clock, used_factor
+        ),
         logout=Logout(clients, token_issuer, allow_http=allow_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
         browser_origins=BrowserOrigins(database, allow_http=allow_http),

@@ -23,6 +23,7 @@ from sso.openapi.schemas import SchemaComponents
 from sso.perm import api_operations as perm
 from sso.personal_data import api_operations as personal_data
 from sso.players import api_operations as players
+from sso.ssf import api_operations as ssf
 from sso.upstream import api_operations as upstream
 from sso.web.api_description import ApiBody, ApiOperation, ApiParameter, ApiResponse
 
@@ -43,6 +44,11 @@ SECURITY_SCHEMES = {
         "type": "http",
         "scheme": "bearer",
         "description": "The access token of a service client (client_credentials) of the central application.",
+    },
+    "ssfToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An access token of a service client with the scope `ssf.read` or `ssf.manage`.",
     },
     "serviceJwt": {
         "type": "apiKey",
@@ -86,8 +92,9 @@ INTRODUCTION = """\
 Single sign-on and permissions. [openapi.json](/openapi.json) is this document for programs.
 
 Bodies are JSON or, where it is listed, a form. Errors under `/api/` and `/proxy/api/` are
-`{"status": "ERROR", "error": "…"}`, errors under `/proxy/oauth/` are `{"error": "…", "error_description": "…"}`, and
-other paths answer with a page. Every response has the header `X-Request-Id`, which identifies its line in the log.
+`{"status": "ERROR", "error": "…"}`, errors under `/proxy/oauth/` and `/ssf/` are
+`{"error": "…", "error_description": "…"}`, and other paths answer with a page. Every response has the header
+`X-Request-Id`, which identifies its line in the log.
 """
 
 TAGS = {
@@ -97,6 +104,7 @@ TAGS = {
     "Login": "Sign-in of programs with a password or a session token.",
     "Game sessions": "Sign-in from a game, which the player confirms in a browser.",
     "OAuth and OpenID Connect": "Sign-in to sites and devices, and tokens of service clients.",
+    "Shared Signals": "Streams of events about the users of a client, which it polls or which are pushed to it.",
     "Keys": "The public keys that verify tokens.",
     "Sign-in pages": "Pages on which people sign in and register.",
     "Account page": "The page on which people change their account.",
@@ -104,7 +112,7 @@ TAGS = {
 }
 
 _DESCRIBED = (
-    accounts, oauth, device, gsid, players, perm, keys, account_page, personal_data, upstream, service_operations,
+    accounts, oauth, device, ssf, gsid, players, perm, keys, account_page, personal_data, upstream, service_operations,
 )  # fmt: skip
 _PATH_PARAMETER = re.compile(r"<(?:[^:<>]+:)?([^<>]+)>")
 

@@ -86,7 +86,7 @@ class LoginRules:
         application_id = application_id or CENTRAL_APPLICATION_ID
         return await email_secret_matches(self._database, self._keyring, application_id, secret)
 
-    async def is_administrator(self, user: User, address: Address) -> bool:
+    async def is_administrator(self, user: User, address: Address | None) -> bool:
         """Administrators have the role root, a root rule, access to a project, or own secret data at an application."""
         central = await self._facts.load(user.user_id, CENTRAL_APPLICATION_ID, address)
         assert central is not None

@@ -30,6 +30,7 @@ from sso.perm.endpoints.groups import GroupEndpoint
 from sso.perm.endpoints.projects import MembershipEndpoint, ProjectEndpoint
 from sso.perm.endpoints.schemas import RoleEndpoint, SchemaEndpoint
 from sso.perm.endpoints.user_data import UserDataEndpoint
+from sso.perm.impersonation_rights import PermissionsOfImpersonation
 from sso.perm.login_rules import LoginRules
 from sso.perm.operations.access_keys import AccessKeyOperations
 from sso.perm.operations.applications import ApplicationOperations
@@ -98,6 +99,7 @@ class Permissions:
     key_file_import: KeyFileImport
     service_jwts: ServiceJwts
     login_rules: LoginRules
+    impersonation_rights: PermissionsOfImpersonation
     exchange_jwt: ExchangeJwt
     operations: PermissionOperations
     endpoints: PermissionEndpoints
@@ -174,6 +176,7 @@ def build_permissions(
         key_file_import=KeyFileImport(database, key_files, node),
         service_jwts=service_jwts,
         login_rules=login_rules,
+        impersonation_rights=PermissionsOfImpersonation(database, facts, login_rules),
         exchange_jwt=ExchangeJwt(jwts, access_keys, login_rules, used_factor),
         operations=operations,
         endpoints=_build_endpoints(database, operations, authorizer, projects, find_user),

@@ -12,6 +12,8 @@ from sso.db.transaction import Runner, Transaction
 from sso.personal_data.games.request_store import add_removals
 from sso.personal_data.games.used_application_store import used_applications
 from sso.personal_data.tables import WITHOUT_FOREIGN_KEY
+from sso.signals.recording import record_purged_account
+from sso.signals.recording_store import forget_addresses
 
 _CLOSE = Statement(
     """UPDATE users SET deletion_due = now() + make_interval(days => :days), disabled = true,
@@ -140,13 +142,15 @@ async def scrub_audit_of_guest(runner: Runner, user_id: str) -> None:
 
 
 async def erase_account(tx: Transaction, user: ClaimedUser) -> bool:
-    """Deletes all rows of the user, and asks the games that the user has used to remove theirs.
+    """Deletes all rows of the user, asks the games that the user has used to remove theirs, and tells the clients.
 
     Returns False if another worker has the claim, or has erased the account.
     """
     if await tx.value(_LOCK_CLAIMED, user_id=user.user_id, lease=user.deletion_due) is None:
         return False
     applications = await used_applications(tx, user.user_id)
+    await forget_addresses(tx, user.user_id)
+    await record_purged_account(tx, user.user_id)
     for statement in _DELETE_ROWS:
         await tx.value(statement, user_id=user.user_id)
     await tx.value(_DELETE_MAILS, login=user.login)

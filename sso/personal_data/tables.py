@@ -31,6 +31,7 @@ EXPORTED = {
 # Tables whose rows contain nothing but secrets, counters and references; most of them live for minutes.
 TRANSIENT = (
     "ended_sessions",
+    "impersonations",
     "login_challenges",
     "email_codes",
     "factor_guesses",
@@ -39,6 +40,7 @@ TRANSIENT = (
     "oauth_codes",
     "oauth_site_sessions",
     "recovery_codes",
+    "signal_subjects",
     "upstream_attempts",
 )
 # The bans of an erased user are deleted, or kept without the note to keep identities from starting again.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import structlog
 
 from sso.client.credentials import ServiceClient
-from sso.client.errors import ClientError
+from sso.client.errors import ClientError, MissingRight, RecordNotFound, SignInRequired
 from sso.core.errors import ApiError, RetryLater
 from sso.perm.replica.answers import CHECK, ReplicaRequest
 from sso.replica.clock import ReplicaClock
@@ -28,6 +28,7 @@ ABSENT_S = 1.0  # how long it is remembered that a user does not exist
 MAX_ABSENT = 10_000
 POLL_S = 10  # how long the service holds a request
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.2, 5.0
+REFUSALS = (SignInRequired, MissingRight, RecordNotFound)
 
 log = structlog.get_logger()
 
@@ -66,7 +67,8 @@ class Replica:
         **options: Any,
     ) -> None:
         """Without ``data_dir`` nothing is kept on disk. With ``serve_stale``, it goes on answering above
-        ``max_stale_s``. ``options`` are those of ``httpx.Client``, such as ``verify``."""
+        ``max_stale_s``, unless the service refuses the client. ``options`` are those of ``httpx.Client``, such as
+        ``verify``."""
         self.application = application
         self._max_stale_s = max_stale_s
         self._serve_stale = serve_stale
@@ -81,6 +83,7 @@ class Replica:
         self._ready = threading.Event()
         self._evaluating = threading.Lock()  # what is computed for a user is not made for several threads at a time
         self._catching_up = threading.Lock()
+        self._is_refused = False  # by the service, at the last attempt: the client or the application may be removed
         self._absent: dict[str, float] = {}
         self._thread = threading.Thread(target=self._follow, name="replica", daemon=True)
 
@@ -183,6 +186,8 @@ class Replica:
     def require_current(self) -> float:
         """Returns the staleness. Raises ReplicaUnavailable."""
         staleness = self._clock.staleness()
+        if self._is_refused and (staleness is None or staleness > self._max_stale_s):
+            raise ReplicaUnavailable("the service refuses the client of this replica")
         if staleness is None or self._keeper.copy is None:
             raise ReplicaUnavailable("the replica has not read the permissions of the application yet")
         if staleness > self._max_stale_s and not self._serve_stale:
@@ -234,10 +239,11 @@ class Replica:
                         self._ready.set()
                         log.info("replica.loaded", users=len(self), revision=self.revision)
                 self._keeper.follow(self._feed, POLL_S)
-                pause = FIRST_PAUSE_S
+                pause, self._is_refused = FIRST_PAUSE_S, False
             except Exception as error:  # a response that cannot be read must not end the thread
                 if self._stopped.is_set():
                     return
+                self._is_refused = isinstance(error, REFUSALS)
                 log.warning("replica.follow_failed", reason=str(error), retry_s=pause)
                 self._stopped.wait(pause)
                 pause = min(2 * pause, MAX_PAUSE_S)

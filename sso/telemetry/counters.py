@@ -58,11 +58,13 @@ THROTTLED_REQUESTS = DomainCounter(
 )
 DELIVERIES = DomainCounter(
     "deliveries",
-    "Attempts to deliver a mail, a logout notification or an event for a webhook, by result",
+    "Attempts to deliver a mail, a logout notification, an event for a webhook or a signal, by result",
     "queue",
     "result",
     begins_with=[
-        (queue, result) for queue in ("mail", "logout", "webhook") for result in ("delivered", "retry", "failed")
+        (queue, result)
+        for queue in ("mail", "logout", "webhook", "signal")
+        for result in ("delivered", "retry", "failed")
     ],
 )
 TASK_FAILURES = DomainCounter(

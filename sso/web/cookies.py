@@ -13,6 +13,7 @@ RESET_COOKIE = "sso_reset"  # the secret of a link that resets a password
 LANGUAGE_COOKIE = "sso_language"  # the language that was chosen on a page
 UPSTREAM_COOKIE = "sso_upstream"  # binds a sign-in with another provider to this browser
 CODES_COOKIE = "sso_codes"  # new recovery codes, encrypted, until the next page shows them
+IMPERSONATION_COOKIE = "sso_impersonation"  # holds the secret of a visit of support to an account
 MAX_DEVICE_COOKIE = 1024
 MAX_LANGUAGE_COOKIE = 35  # RFC 5646 section 4.4.1
 MAX_SEALED_COOKIE = 2048

@@ -21,6 +21,7 @@ FORMAT_BY_PREFIX = (
     ("/proxy/oauth/exchangeJwt", ErrorFormat.ENVELOPE),
     ("/proxy/oauth/", ErrorFormat.OAUTH),
     ("/.well-known/", ErrorFormat.OAUTH),
+    ("/ssf/", ErrorFormat.OAUTH),
     ("/proxy/api/", ErrorFormat.ENVELOPE),
     ("/api/", ErrorFormat.ENVELOPE),
     ("/access/", ErrorFormat.ENVELOPE),

@@ -56,6 +56,7 @@ async def page(
         "lang": current_language.get(),
         "user": user,
         "site_brand": site_brand,
+        "impersonation": g.get("impersonation"),
         **context,
     }
     names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}

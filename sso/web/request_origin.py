@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from quart import g
 from quart.globals import _cv_request
 
 from sso.web.request import UnknownClient, client_address
@@ -23,8 +24,8 @@ class RequestOrigin(NamedTuple):
 
 
 def request_origin() -> RequestOrigin | None:
-    """Returns None outside a request: a command or a background task."""
-    if _cv_request.get(None) is None:
+    """Returns None outside a request (a command or a background task), and if support makes it for a player."""
+    if _cv_request.get(None) is None or g.get("impersonation"):
         return None
     try:
         address = str(client_address())

@@ -73,6 +73,38 @@ def test_user_is_created_found_while_typing_and_disabled(page: Page, server: Ser
     look(page, "deleted-user")
 
 
+def test_account_of_a_player_is_opened_as_support(page: Page, server: Server, administrator: str) -> None:
+    new_user(server, login="opened.by.support@example.com", nick="Opened", user_id="7100041")
+    open_console(page, server, administrator)
+    page.goto(f"{server.base_url}/console/users/7100041")
+    look_again(page, "user")
+    page.get_by_role("link", name="Open as support").click()
+    look(page, "impersonate")
+    page.get_by_label("Reason").fill("ticket 4711")
+    page.get_by_role("button", name="Make a link").click()
+    look(page, "impersonate-link")
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Open the account").click()
+    account = opened.value
+    look(account, "impersonate-question")
+    account.get_by_role("button", name="Open the account").click()
+    expect(account.get_by_role("status").first).to_contain_text("You are looking at the account of Opened as support.")
+    look(account, "impersonated-account")
+    account.goto(f"{server.base_url}/account/history")
+    expect(account.get_by_text("Account page opened")).to_be_visible()
+    expect(account.get_by_text("You cannot change anything.")).to_be_visible()
+    account.goto(f"{server.base_url}/account")
+    account.get_by_role("button", name="Send a verification e-mail").click()
+    expect(account.get_by_text("cannot do this for them")).to_be_visible()
+    look(account, "impersonated-refusal")
+    account.goto(f"{server.base_url}/account")
+    account.get_by_role("button", name="Leave this account").click()
+    expect(account.get_by_role("link", name="Open the admin console")).to_be_visible()
+    account.close()
+    page.goto(f"{server.base_url}/console")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+
 def test_search_over_everything_is_used_with_the_keyboard(page: Page, server: Server, administrator: str) -> None:
     new_user(server, login="keyboard.found@example.com", nick="Found", user_id="7100031")
     open_console(page, server, administrator)

@@ -42,6 +42,7 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "resource_server": False,
         "require_pushed_authorization_requests": False,
         "dpop_bound_access_tokens": False,
+        "token_exchange": False,
         "jwks_uri": "",
         "access_token_format": "opaque",
         "secret_expires": None,

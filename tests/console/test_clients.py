@@ -141,3 +141,20 @@ def test_login_of_a_game_is_listed_and_ended(browser: ConsoleBrowser, studio: St
         assert "ended" in browser.act(f"/console/game-sessions/{gsid}/end")
         # A login that has ended has no button.
         assert f"/{gsid}/end" not in browser.open("/console/game-sessions", params=filters)
+
+
+def test_streams_of_a_client_are_shown_paused_enabled_and_removed(browser: ConsoleBrowser, studio: Studio) -> None:
+    new_client(browser, "console-streams")
+    columns = "stream_id, client_id, method, endpoint_url, events, failing_since, problem"
+    values = "'console-s', 'console-streams', 'push', 'https://rp.example/e', '{session-revoked}', now(), 'status 503'"
+    query(studio.server, f"INSERT INTO signal_streams ({columns}) VALUES ({values})")
+    path = "/console/clients/console-streams"
+    text = browser.open(path)
+    assert all(part in text for part in ("Signal streams", "https://rp.example/e", "session-revoked", "status 503"))
+    status = "SELECT status FROM signal_streams WHERE stream_id = 'console-s'"
+    assert "It keeps its events" in browser.act(f"{path}/signal-streams/console-s/pause")
+    assert [row["status"] for row in query(studio.server, status)] == ["paused"]
+    assert "is delivered now" in browser.act(f"{path}/signal-streams/console-s/enable")
+    assert "has been deleted" in browser.act(f"{path}/signal-streams/console-s/delete")
+    assert query(studio.server, status) == []
+    assert "Signal streams" not in browser.open(path)

@@ -37,6 +37,7 @@ FORMS = {
     # These also need the right to ban, or to ban in some project, which depends on the user.
     "/console/users/<user_id>/merge": AdminRight.MANAGE_USERS,
     "/console/users/<user_id>/unmerge": AdminRight.MANAGE_USERS,
+    "/console/users/<user_id>/impersonate": AdminRight.IMPERSONATE_USERS,
     "/console/users/<user_id>/bans": AdminRight.VIEW_USERS,
     "/console/users/<user_id>/bans/<ban_id>/lift": AdminRight.VIEW_USERS,
     "/console/users/<user_id>/disable": AdminRight.MANAGE_USERS,
@@ -79,6 +80,9 @@ FORMS = {
     "/console/clients/new": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/rotate-secret": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/signal-streams/<stream_id>/pause": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/signal-streams/<stream_id>/enable": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/signal-streams/<stream_id>/delete": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/branding": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/branding/preview": AdminRight.MANAGE_CLIENTS,
     "/console/branding": AdminRight.MANAGE_CLIENTS,
@@ -125,6 +129,7 @@ HARMLESS = {
 # Forms for which it depends on the fields that change; their records do not exist here.
 DEPENDING = {"/console/users/<user_id>", "/console/clients/<client_id>", "/console/identity-providers/<provider_id>"}
 PAGES_THAT_CREATE = {
+    "/console/users/<user_id>/impersonate": AdminRight.IMPERSONATE_USERS,
     "/console/users/new": AdminRight.MANAGE_USERS,
     "/console/clients/new": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/new": AdminRight.MANAGE_CLIENTS,

@@ -1,6 +1,8 @@
 """A client of the profile fapi2, which does everything right unless a test says otherwise."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -11,7 +13,10 @@ from tests.kit.dpop import DpopKey
 from tests.kit.oauth import AUTHORIZE, PAR, TOKEN, USERINFO, Browser, Site, new_site, pkce, query_of
 from tests.kit.server import Server
 
-JWKS = {"keys": [public_jwk(KEYS[algorithm].public_key(), f"key-{algorithm}") for algorithm in ("ES256", "EdDSA")]}
+_KEYS = [public_jwk(key.public_key(), f"key-{algorithm}") for algorithm, key in KEYS.items()]
+# Without its algorithm, the RSA key can be used with RS256 and PS256.
+JWKS = {"keys": [{name: value for name, value in jwk.items() if name != "alg"} for jwk in _KEYS]}
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 REDIRECT_URI = "https://game.example.com/cb"
 
 
@@ -21,31 +26,55 @@ class FapiClient:
     key: DpopKey = field(default_factory=DpopKey)
     nonce: str | None = None  # the newest one of the service
 
-    def send(self, path: str, form: dict[str, Any], key: DpopKey | None = None, **changes: Any) -> httpx.Response:
-        """Posts a form with an assertion and a proof. Sends it again if the service demands a nonce."""
+    def send(
+        self,
+        path: str,
+        form: dict[str, Any],
+        key: DpopKey | None = None,
+        signed: Mapping[str, Any] = NOTHING,
+        **changes: Any,
+    ) -> httpx.Response:
+        """Posts a form with an assertion and a proof. Sends it again if the service demands a nonce.
+
+        ``signed`` changes the assertion, ``changes`` the proof.
+        """
         key = key or self.key
         for _ in range(2):
             headers = key.headers(self.site, path, **{"nonce": self.nonce, **changes})
-            answer = self.site.http.post(path, data={**fields(assertion(self.site)), **form}, headers=headers)
+            answer = self.site.http.post(path, data={**fields(assertion(self.site, **signed)), **form}, headers=headers)
             self.nonce = answer.headers.get("DPoP-Nonce", self.nonce)
             if answer.json().get("error") != "use_dpop_nonce" or "nonce" in changes:
                 break
         return answer
 
-    def push(self, challenge: str | None = None, key: DpopKey | None = None, **changes: Any) -> httpx.Response:
+    def push(
+        self,
+        challenge: str | None = None,
+        key: DpopKey | None = None,
+        signed: Mapping[str, Any] = NOTHING,
+        **changes: Any,
+    ) -> httpx.Response:
         pair = {"code_challenge": challenge or pkce()[1], "code_challenge_method": "S256"}
-        return self.send(PAR, self.site.query(**{**pair, **changes}), key)
+        return self.send(PAR, self.site.query(**{**pair, **changes}), key, signed)
 
-    def follow(self, browser: Browser, pushed: httpx.Response) -> httpx.Response:
-        """Opens the authorization endpoint with the request URI."""
+    def push_without_proof(self, challenge: str, **changes: Any) -> httpx.Response:
+        pair = {"code_challenge": challenge, "code_challenge_method": "S256"}
+        data = fields(assertion(self.site), **self.site.query(**{**pair, **changes}))
+        return self.site.http.post(PAR, data=data)
+
+    def follow(self, browser: Browser, pushed: httpx.Response, **beside: str) -> httpx.Response:
+        """Opens the authorization endpoint with the request URI, and perhaps with parameters beside it."""
         assert pushed.status_code == 201, pushed.text
-        parameters = {"client_id": self.site.client_id, "request_uri": pushed.json()["request_uri"]}
+        parameters = {"client_id": self.site.client_id, "request_uri": pushed.json()["request_uri"], **beside}
         return browser.http.get(AUTHORIZE, params=parameters)
 
     def code(self, browser: Browser, **changes: Any) -> dict[str, str]:
         """Returns the fields of a token request that redeems a new code."""
         verifier, challenge = pkce()
         code = query_of(self.follow(browser, self.push(challenge, **changes)))["code"]
+        return self.redemption(code, verifier)
+
+    def redemption(self, code: str, verifier: str) -> dict[str, str]:
         return {
             "grant_type": "authorization_code",
             "code": code,

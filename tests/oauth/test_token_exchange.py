@@ -1,234 +1,299 @@
-"""POST /proxy/oauth/exchange and exchangeToken; every endpoint accepts only its own type of token."""
+"""Token exchange (RFC 8693): a service exchanges a user's access token for a narrower one and acts for the user."""
 
-import base64
-import time
-from collections.abc import Iterator
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import jwt as pyjwt
+import httpx
 import pytest
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tests.kit.builders import PASSWORD
-from tests.kit.oauth import Browser, Site, error_of, new_browser, new_site
-from tests.kit.rsa_keys import rsa_key
+from tests.kit.browser import query
+from tests.kit.dpop import DpopKey
+from tests.kit.oauth import (
+    ACR_PASSWORD,
+    AUTHORIZE,
+    INTROSPECT,
+    REVOKE,
+    TOKEN,
+    Browser,
+    Site,
+    error_of,
+    new_browser,
+    new_site,
+    query_of,
+)
 from tests.kit.server import Server
 
-EXCHANGE, EXCHANGE_TOKEN = "/proxy/oauth/exchange", "/proxy/oauth/exchangeToken"
-LOGIN = "/proxy/api/login"
-
-
-def bearer(token: str, **headers: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}", **headers}
+GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
+ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
+INACTIVE = {"active": False}
+APPLICATION = 701
+SERVICE: dict[str, Any] = {
+    "profile": "oidc",
+    "token_exchange": True,
+    "resource_server": True,
+    "application_id": APPLICATION,
+}
 
 
 @pytest.fixture(scope="module")
-def user_jwt(site: Site, browser: Browser) -> str:
-    fields = {"login": browser.login, "password": PASSWORD, "factor": "device-1"}
-    return str(site.http.post(LOGIN, json=fields).json()["jwt"])
+def shop(server: Server) -> Site:
+    server.apply({"applications": [{"application_id": APPLICATION, "name": "Harbour"}]})
+    return new_site(server, profile="oidc", application_id=APPLICATION)
 
 
-def test_user_jwt_is_exchanged_for_an_id_token(site: Site, server: Server, user_jwt: str) -> None:
-    response = site.http.post(EXCHANGE, headers=bearer(user_jwt))
-    assert response.status_code == 200
-    assert set(response.json()) == {"id_token", "expires_in"}
-    claims, source = site.claims(response.json()["id_token"]), site.claims(user_jwt)
-    assert set(claims) == {"typ", "iss", "aud", "azp", "sub", "iat", "exp", "kid"}
-    assert claims["typ"] == "id_token"
-    assert claims["aud"] == [server.base_url]
-    assert claims["azp"] == server.base_url
-    assert claims["sub"] == source["sub"]
-    assert claims["exp"] <= source["exp"]
-    assert response.json()["expires_in"] == claims["exp"] - claims["iat"]
-    assert response.headers["Cache-Control"] == "no-store"
+@pytest.fixture(scope="module")
+def chat(server: Server) -> Site:
+    return new_site(server, **SERVICE)
 
 
-def test_factor_header_is_checked_if_present(site: Site, user_jwt: str) -> None:
-    assert site.http.post(EXCHANGE, headers=bearer(user_jwt, Factor="device-1")).status_code == 200
-    assert error_of(site.http.post(EXCHANGE, headers=bearer(user_jwt, Factor="other"))) == (401, "invalid_token")
+@pytest.fixture(scope="module")
+def mail(server: Server) -> Site:
+    """A service whose access tokens are JWTs."""
+    return new_site(server, **SERVICE, access_token_format="jwt")
 
 
-def test_access_token_is_exchanged_for_a_user_jwt(site: Site, browser: Browser) -> None:
-    data = site.tokens(browser)
-    response = site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"]))
-    assert set(response.json()) == {"token"}
-    claims = site.claims(response.json()["token"])
-    assert set(claims) == {"typ", "iss", "sub", "uid", "iat", "exp", "kid", "jti", "auth", "auth_time"}
-    assert claims["typ"] == "exchanged_token"
-    assert claims["auth"] == "openid"
-    assert claims["sub"] == claims["uid"] == site.claims(data["id_token"])["sub"]
-    assert claims["exp"] <= time.time() + data["expires_in"]
+def player_token(shop: Site, browser: Browser, *resources: str, scope: str = "openid email offline_access") -> str:
+    answer = browser.http.get(AUTHORIZE, params={**shop.query(scope=scope), "resource": list(resources)})
+    assert answer.status_code == 302, answer.text
+    token: str = shop.redeem(query_of(answer)["code"], headers=shop.basic()).json()["access_token"]
+    return token
 
 
-def test_exchanged_token_has_the_nickname_with_scope_profile_only(site: Site, browser: Browser) -> None:
-    for scope, shown in (("openid", False), ("openid email", False), ("openid profile", True)):
-        access_token = site.tokens(browser, scope=scope)["access_token"]
-        claims = site.claims(site.http.post(EXCHANGE_TOKEN, headers=bearer(access_token)).json()["token"])
-        assert claims.get("nick") == ("Ann" if shown else None)
+def ask(service: Site, token: str, headers: dict[str, str] | None = None, **fields: Any) -> httpx.Response:
+    form = {"grant_type": GRANT, "subject_token": token, "subject_token_type": ACCESS_TOKEN, **fields}
+    return service.http.post(TOKEN, data=form, headers={**service.basic(), **(headers or {})})
 
 
-def test_exchanged_token_keeps_the_authentication_time(server: Server) -> None:
-    site, browser = new_site(server, profile="oidc"), new_browser(server).sign_in()
-    data = site.tokens(browser)
-    claims = site.claims(site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"])).json()["token"])
-    assert claims["auth_time"] == site.claims(data["id_token"])["auth_time"]
+def exchange(service: Site, token: str, **fields: Any) -> dict[str, Any]:
+    answer = ask(service, token, **fields)
+    assert answer.status_code == 200, answer.text
+    data: dict[str, Any] = answer.json()
+    return data
 
 
-@pytest.fixture
-def first_party(server: Server) -> Site:
-    return new_site(server, first_party=True, profile="oidc")
+def introspect(service: Site, token: str) -> dict[str, Any]:
+    data: dict[str, Any] = service.http.post(INTROSPECT, data={"token": token}, headers=service.basic()).json()
+    return data
+
+
+def test_exchanged_token_is_narrower_and_names_who_acts_for_the_user(
+    server: Server, shop: Site, chat: Site, mail: Site, browser: Browser
+) -> None:
+    token = player_token(shop, browser)
+    before = introspect(chat, token)
+    answer = exchange(chat, token, audience=mail.client_id, scope="openid")
+    assert set(answer) == {"access_token", "issued_token_type", "token_type", "expires_in", "scope"}
+    assert (answer["issued_token_type"], answer["token_type"], answer["scope"]) == (ACCESS_TOKEN, "Bearer", "openid")
+    claims = introspect(mail, answer["access_token"])
+    assert claims["act"] == {"sub": chat.client_id}
+    assert (claims["sub"], claims["client_id"], claims["scope"]) == (before["sub"], chat.client_id, "openid")
+    assert claims["aud"] == [server.base_url, mail.client_id]
+    assert claims["exp"] <= before["exp"]
+    assert (claims["auth_time"], claims["acr"]) == (before["auth_time"], ACR_PASSWORD)
+    assert introspect(chat, answer["access_token"]) == INACTIVE
+    # The chain grows: the newest client is outside. A JWT has the same claims.
+    second = exchange(mail, answer["access_token"])["access_token"]
+    expected = {"sub": mail.client_id, "act": {"sub": chat.client_id}}
+    assert introspect(mail, second)["act"] == expected
+    claims = mail.claims(second)
+    assert (claims["act"], claims["scope"], claims["acr"]) == (expected, "openid", ACR_PASSWORD)
+    assert claims["aud"] == [server.base_url, mail.client_id]
+    # Userinfo answers by scope; the endpoint that gives the rights of the user refuses the token.
+    assert set(shop.userinfo(second).json()) == {"status", "sub"}
+    refused = shop.http.post("/proxy/oauth/exchangeToken", headers={"Authorization": f"Bearer {second}"})
+    assert error_of(refused) == (401, "invalid_token")
+    assert exchange(chat, token, audience=mail.client_id, scope="openid")  # a repetition writes no further entry
+    sql = "SELECT client_id, after FROM audit WHERE operation = 'user.token_exchange' AND target = $1 ORDER BY id"
+    entries = [(row["client_id"], json.loads(row["after"])["act"]) for row in query(server, sql, before["sub"])]
+    chain = [mail.client_id, chat.client_id]
+    assert entries == [(chat.client_id, chain[1:]), (mail.client_id, chain)]
+
+
+def test_token_without_openid_does_not_read_userinfo(shop: Site, chat: Site, browser: Browser) -> None:
+    answer = exchange(chat, player_token(shop, browser), scope="email")
+    refused = shop.userinfo(answer["access_token"])
+    assert error_of(refused) == (403, "insufficient_scope")
+    assert introspect(chat, answer["access_token"])["scope"] == "email"
 
 
 @pytest.mark.parametrize(
-    "ending", ["revoked access token", "first_party withdrawn", "client disabled", "grant revoked"]
+    ("fields", "error"),
+    [
+        ({"scope": "openid profile"}, "invalid_scope"),
+        ({"scope": "openid offline_access"}, "invalid_scope"),
+        ({"scope": "admin"}, "invalid_scope"),
+        ({"audience": "https://elsewhere.example.org"}, "invalid_target"),
+        ({"audience": "{stranger}"}, "invalid_target"),
+        ({"resource": "{stranger}"}, "invalid_target"),
+        ({"audience": ["{chat}", "{stranger}"]}, "invalid_target"),
+        ({"audience": "a b"}, "invalid_target"),
+        ({"audience": [f"x{n}" for n in range(6)]}, "invalid_target"),
+        ({"subject_token_type": "urn:ietf:params:oauth:token-type:jwt"}, "invalid_request"),
+        ({"subject_token_type": ""}, "invalid_request"),
+        ({"requested_token_type": "urn:ietf:params:oauth:token-type:refresh_token"}, "invalid_request"),
+        ({"actor_token": "x"}, "invalid_request"),
+        ({"subject_token": ""}, "invalid_request"),
+        ({"subject_token": "x"}, "invalid_request"),
+    ],
 )
-def test_exchanged_token_becomes_invalid_with_its_source(
-    server: Server, browser: Browser, first_party: Site, ending: str
+def test_exchange_never_widens(
+    server: Server, shop: Site, chat: Site, browser: Browser, fields: dict[str, Any], error: str
 ) -> None:
-    site = first_party
-    data, other = site.tokens(browser), site.tokens(browser)
-    tokens = [
-        site.http.post(EXCHANGE_TOKEN, headers=bearer(item["access_token"], Factor="device-1")).json()["token"]
-        for item in (data, other)
-    ]
-
-    def statuses(token: str) -> tuple[int, int]:
-        headers = bearer(token, Factor="device-1")
-        info = site.http.post("/api/permissions/user/info", json={}, headers=headers)
-        return info.status_code, site.http.post(EXCHANGE, headers=headers).status_code
-
-    assert [statuses(token) for token in tokens] == [(200, 200)] * 2
-    match ending:
-        case "revoked access token":
-            revoked = {"client_id": site.client_id, "client_secret": site.secret, "token": data["access_token"]}
-            assert site.http.post("/proxy/oauth/token/revoke", data=revoked).status_code == 200
-        case "grant revoked":
-            assert site.revoke(data["refresh_token"]).status_code == 200
-        case "first_party withdrawn":
-            server.apply({"clients": [{"client_id": site.client_id, "first_party": False}]})
-        case _:
-            server.sso("client", "disable", site.client_id)
-    assert statuses(tokens[0]) == (401, 401)
-    survives = ending in ("revoked access token", "grant revoked")
-    assert statuses(tokens[1]) == ((200, 200) if survives else (401, 401))
-
-
-def test_only_a_first_party_client_may_bind_an_exchanged_token_to_a_device(
-    server: Server, site: Site, browser: Browser
-) -> None:
-    own = new_site(server, first_party=True)
-    for client, bound in ((own, True), (site, False)):
-        headers = bearer(client.tokens(browser)["access_token"], Factor="device-1")
-        token = client.http.post(EXCHANGE_TOKEN, headers=headers).json()["token"]
-        assert ("fac" in client.claims(token)) is bound
-        assert client.http.post(EXCHANGE, headers=bearer(token)).status_code == 200
-        with_factor = client.http.post(EXCHANGE, headers=bearer(token, Factor="device-1"))
-        assert with_factor.status_code == (200 if bound else 401)
-
-
-def test_revoked_tokens_cannot_be_exchanged(server: Server, site: Site) -> None:
-    browser = new_browser(server).sign_in()
-    fields = {"login": browser.login, "password": PASSWORD, "factor": "d"}
-    jwt = site.http.post(LOGIN, json=fields).json()["jwt"]
-    data, valid = site.tokens(browser), site.tokens(browser)
-    exchanged = site.http.post(EXCHANGE_TOKEN, headers=bearer(valid["access_token"])).json()["token"]
-    site.revoke(data["refresh_token"])
-    assert error_of(site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"]))) == (401, "invalid_token")
-    server.sso("user", "disable", browser.login)
-    assert error_of(site.http.post(EXCHANGE_TOKEN, headers=bearer(valid["access_token"]))) == (401, "invalid_token")
-    for token in (jwt, exchanged):
-        assert error_of(site.http.post(EXCHANGE, headers=bearer(token))) == (401, "invalid_token")
-
-
-def test_every_endpoint_refuses_other_token_types(site: Site, browser: Browser, user_jwt: str) -> None:
-    data = site.tokens(browser)
-    tokens = {
-        "user": user_jwt,
-        "exchanged": site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"])).json()["token"],
-        "access": data["access_token"],
-        "id": data["id_token"],
-        "refresh": data["refresh_token"],
-        "exchanged id": site.http.post(EXCHANGE, headers=bearer(user_jwt)).json()["id_token"],
+    stranger = new_site(server, **{**SERVICE, "application_id": APPLICATION + 1})
+    names = {"stranger": stranger.client_id, "chat": chat.client_id}
+    values: dict[str, Any] = {
+        name: [text.format(**names) for text in value] if isinstance(value, list) else value.format(**names)
+        for name, value in fields.items()
     }
-    accepted = {EXCHANGE: {"user", "exchanged"}, EXCHANGE_TOKEN: {"access"}, "/proxy/oauth/userinfo": {"access"}}
-    for path, kinds in accepted.items():
-        for kind, token in tokens.items():
-            response = site.http.post(path, headers=bearer(token))
-            if kind in kinds:
-                assert response.status_code == 200, (path, kind)
-            else:
-                assert error_of(response) == (401, "invalid_token"), (path, kind)
-    for kind, token in tokens.items():
-        if kind != "refresh":
-            assert site.refresh(token).status_code == 400, kind
-            assert site.revoke(token).status_code == 400, kind
-        if kind != "id":
-            assert (
-                site.http.get("/proxy/oauth/authorize", params=site.query(id_token_hint=token))
-                .headers["Location"]
-                .startswith(f"{site.redirect_uri}?error=invalid_request")
-            ), kind
+    assert error_of(ask(chat, player_token(shop, browser), **values)) == (400, error)
 
 
-def forged(site: Site, token: str) -> Iterator[tuple[str, str]]:
-    """Yields forgeries of the token, each with a description, by all known attacks on JWT libraries."""
-    header, claims = pyjwt.get_unverified_header(token), pyjwt.decode(token, options={"verify_signature": False})
-    key = rsa_key()
-    published = pyjwt.PyJWKSet.from_dict(site.http.get("/proxy/oauth/keys").json())[header["kid"]]
-    public: Any = published.key
-    pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    head, body, signature = token.split(".")
-
-    def part(value: dict[str, Any]) -> str:
-        import json
-
-        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
-
-    for alg in ("none", "None", "NONE", "nOnE", ""):
-        yield f"alg {alg!r}", f"{part({**header, 'alg': alg})}.{body}."
-        yield f"alg {alg!r} signed", f"{part({**header, 'alg': alg})}.{body}.{signature}"
-    yield "no alg", f"{part({'kid': header['kid']})}.{body}.{signature}"
-    yield "no signature", f"{head}.{body}."
-    import hashlib
-    import hmac
-
-    for name, secret in (("pem", pem), ("stripped", pem.strip()), ("der", der), ("empty", b"")):
-        for alg, kind in (("HS256", hashlib.sha256), ("HS512", hashlib.sha512)):
-            text = f"{part({**header, 'alg': alg})}.{body}"
-            signature = base64.urlsafe_b64encode(hmac.new(secret, text.encode(), kind).digest()).decode().rstrip("=")
-            yield f"{alg} {name}", f"{text}.{signature}"
-    jwk = pyjwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
-    for more in ({"jwk": jwk}, {"jku": "http://127.0.0.1:1/"}, {"x5u": "http://127.0.0.1:1/"}, {"x5c": ["AA=="]}):
-        yield str(list(more)), pyjwt.encode(claims, key, algorithm="RS256", headers={**header, "alg": "RS256", **more})
-    for kid in ("x", "../../../../dev/null", "a' OR '1'='1", "x" * 10_000):
-        yield f"kid {kid[:9]}", pyjwt.encode(claims, key, algorithm="RS256", headers={"kid": kid})
-    yield "no kid", pyjwt.encode(claims, key, algorithm="RS256")
-    yield "long", token + "A" * 20_000
-    yield "segments", ".".join(["AA"] * 500)
-    yield "padding", token + "="
+def test_named_resources_are_the_widest_audience(shop: Site, chat: Site, mail: Site, browser: Browser) -> None:
+    token = player_token(shop, browser, chat.client_id, mail.client_id)
+    narrow = exchange(chat, token, resource=[mail.client_id])["access_token"]
+    assert introspect(mail, narrow)["aud"][1:] == [mail.client_id]
+    # The way back is closed: the narrower token is not for the first service, which is in its chain already, too.
+    assert error_of(ask(chat, narrow)) == (400, "invalid_request")
+    assert error_of(ask(mail, narrow, audience=chat.client_id)) == (400, "invalid_target")
+    only_mail = player_token(shop, browser, mail.client_id)
+    assert error_of(ask(chat, only_mail)) == (400, "invalid_request")
 
 
-def test_forged_tokens_are_refused_everywhere(site: Site, browser: Browser, user_jwt: str) -> None:
-    refresh = site.tokens(browser)["refresh_token"]
-    for description, token in forged(site, user_jwt):
-        assert site.http.post(EXCHANGE, headers=bearer(token)).status_code in (400, 401, 431), description
-    for description, token in forged(site, refresh):
-        response = site.refresh(token)
-        assert response.status_code == 400, description
-        assert response.json()["error"] == "invalid_request", description
-    assert site.refresh(refresh).status_code == 200
+def test_only_clients_that_the_token_is_for_exchange_it(
+    server: Server, shop: Site, chat: Site, browser: Browser
+) -> None:
+    token = player_token(shop, browser)
+    assert error_of(ask(shop, token)) == (400, "unauthorized_client")
+    stranger = new_site(server, **{**SERVICE, "application_id": APPLICATION + 1})
+    assert error_of(ask(stranger, token)) == (400, "invalid_request")
+    without_application = new_site(server, profile="oidc", token_exchange=True)
+    assert error_of(ask(without_application, token)) == (400, "invalid_request")
+    own = player_token(without_application, browser)  # its own tokens it may exchange
+    assert exchange(without_application, own, scope="openid")["scope"] == "openid"
+    foreign = new_site(server, profile="oidc")  # neither has an application
+    assert error_of(ask(without_application, player_token(foreign, browser))) == (400, "invalid_request")
+    assert error_of(ask(chat, token, headers=chat.basic("wrong"))) == (401, "invalid_client")
+    assert error_of(ask(chat, token, headers={"Authorization": f"Bearer {token}"})) == (401, "invalid_client")
+    service = new_site(server, **{**SERVICE, "grant_types": ["client_credentials"]})
+    form = {"grant_type": "client_credentials"}
+    own_token = service.http.post(TOKEN, data=form, headers=service.basic()).json()["access_token"]
+    assert error_of(ask(chat, own_token)) == (400, "invalid_request")  # it is not the token of a user
+    for fields in ({"profile": "strict"}, {"public": True, "client_secret": None}):
+        record = {"client_id": "bad", "profile": "oidc", "client_secret": "0123456789abcdef", "token_exchange": True}
+        document = {"clients": [{name: value for name, value in {**record, **fields}.items() if value is not None}]}
+        refused = server.sso("apply", "-", stdin=json.dumps(document), check=False)
+        assert "token_exchange" in refused.stderr
 
 
-def test_exchanged_token_with_non_ascii_factor_becomes_invalid_with_its_grant(server: Server, browser: Browser) -> None:
-    site = new_site(server, first_party=True)
-    data = site.tokens(browser)
-    factor = "gerät".encode()  # clients send a header as UTF-8
-    sent = {b"Authorization": f"Bearer {data['access_token']}".encode(), b"Factor": factor}
-    token = site.http.post(EXCHANGE_TOKEN, headers=sent).json()["token"]
-    headers = {b"Authorization": f"Bearer {token}".encode(), b"Factor": factor}
-    assert site.http.post("/api/permissions/user/info", json={}, headers=headers).status_code == 200
-    assert site.http.post(EXCHANGE, headers=headers).status_code == 200
-    assert site.revoke(data["refresh_token"]).status_code == 200
-    assert site.http.post("/api/permissions/user/info", json={}, headers=headers).status_code == 401
-    assert site.http.post(EXCHANGE, headers=headers).status_code == 401
+def test_chain_has_at_most_five_links_and_no_client_twice(server: Server, shop: Site, browser: Browser) -> None:
+    token = player_token(shop, browser)
+    services = [new_site(server, **SERVICE) for _ in range(6)]
+    for service in services[:5]:
+        token = exchange(service, token)["access_token"]
+        assert error_of(ask(services[0], token)) == (400, "invalid_request")
+    assert error_of(ask(services[5], token)) == (400, "invalid_request")
+    act, depth = introspect(services[0], token)["act"], 0
+    while act:
+        act, depth = act.get("act"), depth + 1
+    assert depth == 5
+
+
+def revoke(shop: Site, token: str) -> int:
+    return shop.http.post(REVOKE, data={"token": token}, headers=shop.basic()).status_code
+
+
+def _revoke_subject(server: Server, shop: Site, service: Site, user_id: str, token: str) -> None:
+    assert revoke(shop, token) == 200
+
+
+def _disable_user(server: Server, shop: Site, service: Site, user_id: str, token: str) -> None:
+    server.sso("user", "disable", user_id)
+
+
+def _end_sessions(server: Server, shop: Site, service: Site, user_id: str, token: str) -> None:
+    server.sso("user", "end-sessions", user_id)
+
+
+def _ban(server: Server, shop: Site, service: Site, user_id: str, token: str) -> None:
+    server.sso("user", "ban", user_id, "--reason", "Cheating")
+
+
+def _disable_service(server: Server, shop: Site, service: Site, user_id: str, token: str) -> None:
+    server.apply({"clients": [{"client_id": service.client_id, "disabled": True}]})
+
+
+def _take_right(server: Server, shop: Site, service: Site, user_id: str, token: str) -> None:
+    server.sso("client", "set", service.client_id, "--no-token-exchange")
+
+
+def _disable_site(server: Server, shop: Site, service: Site, user_id: str, token: str) -> None:
+    server.apply({"clients": [{"client_id": shop.client_id, "disabled": True}]})
+
+
+@pytest.mark.parametrize(
+    "end", [_revoke_subject, _disable_user, _end_sessions, _ban, _disable_service, _take_right, _disable_site]
+)
+def test_exchanged_tokens_end_with_what_they_depend_on(
+    server: Server, mail: Site, end: Callable[[Server, Site, Site, str, str], None]
+) -> None:
+    shop = new_site(server, profile="oidc", application_id=APPLICATION)
+    service, browser = new_site(server, **SERVICE), new_browser(server).sign_in()
+    token = player_token(shop, browser)
+    first = exchange(service, token)["access_token"]
+    second = exchange(mail, first)["access_token"]
+    user_id = introspect(mail, second)["sub"]
+    end(server, shop, service, user_id, token)
+    assert introspect(mail, first) == INACTIVE
+    assert introspect(mail, second) == INACTIVE
+    assert shop.userinfo(second).status_code == 401
+    assert error_of(ask(mail, first)) == (400, "invalid_request")
+
+
+def test_bound_token_needs_its_key_and_the_exchanged_one_is_bound(
+    server: Server, shop: Site, chat: Site, browser: Browser
+) -> None:
+    key, other = DpopKey(), DpopKey()
+    answer = shop.redeem(browser.code(shop), headers={**shop.basic(), **key.headers(shop)}).json()
+    assert error_of(ask(chat, answer["access_token"])) == (400, "invalid_request")
+    assert error_of(ask(chat, answer["access_token"], headers=other.headers(chat))) == (400, "invalid_request")
+    headers = key.headers(chat)
+    bound = ask(chat, answer["access_token"], headers=headers).json()
+    assert bound["token_type"] == "DPoP"
+    assert introspect(chat, bound["access_token"])["cnf"] == {"jkt": key.jkt}
+    assert error_of(ask(chat, answer["access_token"], headers=headers)) == (400, "invalid_dpop_proof")
+    # A proof binds the exchanged token of an unbound one. Some clients must always send one.
+    answer = ask(chat, player_token(shop, browser), headers=other.headers(chat)).json()
+    assert introspect(chat, answer["access_token"])["cnf"] == {"jkt": other.jkt}
+    careful = new_site(server, **SERVICE, dpop_bound_access_tokens=True)
+    assert error_of(ask(careful, player_token(shop, browser))) == (400, "invalid_dpop_proof")
+
+
+def test_no_exchange_survives_a_concurrent_revocation(server: Server, shop: Site, chat: Site, browser: Browser) -> None:
+    for _ in range(5):
+        token = player_token(shop, browser)
+        with ThreadPoolExecutor(9) as threads:
+            jobs = [threads.submit(ask, chat, token) for _ in range(4)]
+            revocation = threads.submit(revoke, shop, token)
+            jobs += [threads.submit(ask, chat, token) for _ in range(4)]
+            assert revocation.result() == 200
+            answers = [job.result() for job in jobs]
+        assert {answer.status_code for answer in answers} <= {200, 400}
+        for answer in answers:
+            if answer.status_code == 200:
+                assert introspect(chat, answer.json()["access_token"]) == INACTIVE
+
+
+def test_a_token_is_not_exchanged_without_end(server: Server, shop: Site, chat: Site, browser: Browser) -> None:
+    token = player_token(shop, browser)
+    kept = exchange(chat, token)["access_token"]
+    query(
+        server,
+        """INSERT INTO oauth_access_tokens (digest, grant_id, expires, subject_digest)
+        SELECT decode(md5(a.grant_id || n), 'hex'), a.grant_id, a.expires, a.subject_digest
+        FROM oauth_access_tokens a, generate_series(1, 999) n WHERE a.digest = sha256($1::bytea)""",
+        kept.encode(),
+    )
+    assert error_of(ask(chat, token)) == (429, "temporarily_unavailable")
+    assert introspect(chat, kept)["active"] is True

@@ -59,7 +59,7 @@ async def test_answers_of_all_operations_are_as_the_document_says(studio: Studio
     application = call_permissions(api)
     user_id = call_users(api, application, studio)
     call_projects(api, application, user_id)
-    call_services(api)
+    call_services(api, studio.server)
     await call_game_sessions(api, studio)
     call_state(api)
     assert set(document.operations) - api.called == set(), ADVICE
@@ -143,6 +143,7 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
     api("merge_user", {"into": user_id}, user_id=other)
     api("list_user_merges", **at)
     api("unmerge_user", {"from": other}, **at)
+    api("impersonate_user", {"reason": "ticket 4711", "minutes": 1}, **at)
     guest = Device().sign_in(studio.client)["user_id"]
     api("merge_user", {"into": user_id}, user_id=guest)
     api("delete_user_link", link_id=api("list_user_links", **at)[0]["id"], **at)
@@ -204,13 +205,22 @@ def call_projects(api: Api, application: int, user_id: str) -> None:
     api("suggest_condition_values", query={"search": "be"})
 
 
-def call_services(api: Api) -> None:
+def call_services(api: Api, server: Server) -> None:
     uris = ["https://shop.example.com/callback"]
     client = api("create_client", {"client_id": "shop", "profile": "oidc", "redirect_uris": uris})["client_id"]
     api("rotate_client_secret", {"overlap": 60}, client_id=client)
     api("get_client", client_id=client)
     api("list_clients")
     api("update_client", {"name": "Shop"}, client_id=client)
+    stream = {"client_id": client, "stream_id": "a-stream"}
+    values = "'a-stream', $1, '{session-revoked}', now(), 'status 500', now()"
+    columns = "stream_id, client_id, events, failing_since, problem, last_delivery"
+    with ThreadPoolExecutor(1) as threads:
+        insert = f"INSERT INTO signal_streams ({columns}) VALUES ({values})"
+        threads.submit(run_query, server, insert, client).result()
+    api("list_client_signal_streams", client_id=client)
+    api("update_client_signal_stream", {"status": "paused", "reason": "full"}, **stream)
+    api("delete_client_signal_stream", **stream)
     api("delete_client", client_id=client)
     api("update_brand", {"name": "Iron Foundry"})
     api("get_brand")

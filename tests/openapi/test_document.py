@@ -35,8 +35,8 @@ ADVICE = (
 WHOLE_SCHEMA = re.compile(r"\.schema$|^\.components\.schemas\.[^.]+$")
 KEYWORDS = {
     "$ref", "additionalProperties", "allOf", "anyOf", "const", "default", "description", "enum", "examples", "format",
-    "items", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "pattern", "patternProperties",
-    "properties", "propertyNames", "required", "title", "type",
+    "items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minimum", "pattern",
+    "patternProperties", "properties", "propertyNames", "required", "title", "type",
 }  # fmt: skip
 
 

@@ -35,10 +35,16 @@ class Game:
         self.groups = [studio.group(self.project), studio.group(self.project)]
         self.secret = f"a long secret of the client of application {self.app}"
         self.client_id = f"replica{self.app}"
+        self.bearer: dict[str, str] = {}
+        self.save_client(self.secret)
+        self.refused = 0  # changes
+        self._merged: list[tuple[str, str]] = []
+
+    def save_client(self, secret: str) -> None:
         fields = {"profile": "oidc", "grant_types": ["client_credentials"], "application_id": self.app}
-        studio.server.apply({"clients": [{"client_id": self.client_id, "client_secret": self.secret, **fields}]})
-        form = {"grant_type": "client_credentials", "client_id": self.client_id, "client_secret": self.secret}
-        token = studio.client.post("/proxy/oauth/token", data=form).json()["access_token"]
+        self.studio.server.apply({"clients": [{"client_id": self.client_id, "client_secret": secret, **fields}]})
+        form = {"grant_type": "client_credentials", "client_id": self.client_id, "client_secret": secret}
+        token = self.studio.client.post("/proxy/oauth/token", data=form).json()["access_token"]
         self.bearer = {"Authorization": f"Bearer {token}"}
 
     @contextmanager
@@ -97,10 +103,19 @@ class Game:
         assert response.status == 200, (path, body, response.body)
         return body
 
-    def patch(self, path: str, **fields: Any) -> dict[str, Any]:
-        response = self.root.request("PATCH", path, json=fields)
-        assert response.status_code == 200, response.text
-        return fields
+    def try_call(self, path: str, **body: Any) -> Any:
+        """Makes a change that the service may refuse after other ones: for a user who was deleted, for example."""
+        response = self.studio.root.call(path, **body)
+        return self._tried(path, body, response.status)
+
+    def try_request(self, method: str, path: str, fields: dict[str, Any] | None = None) -> Any:
+        response = self.root.request(method, path, json=fields)
+        return self._tried(path, fields, response.status_code)
+
+    def _tried(self, path: str, fields: dict[str, Any] | None, status: int) -> Any:
+        assert status < 500, (path, fields)
+        self.refused += status >= 300
+        return path, fields, status
 
     def _change_role(self, random: Random) -> Any:
         rules = {
@@ -110,7 +125,7 @@ class Game:
         meta = {"private_data": rules, "public_data": {"badge": {"value": True}}}
         condition = _condition(random, self.users) if random.random() < 0.5 else {}
         data = {"name": random.choice(ROLES), "meta": meta, "condition": condition, "default": random.random() < 0.1}
-        return self.call("roles", action="save", application_id=self.app, data=data)
+        return self.try_call("roles", action="save", application_id=self.app, data=data)
 
     def _change_record(self, random: Random) -> Any:
         roles: list[Any] = random.sample(ROLES, random.randrange(3))
@@ -118,43 +133,59 @@ class Game:
             roles[0] = {"name": roles[0], "expired": int(time.time()) + random.choice((4, 4, 3600, -5))}
         entry = {"value": random.random() < 0.5, "expired": random.choice((0, 0, int(time.time()) + 4))}
         data = {"user_id": random.choice(self.users), "roles": roles, "private_data": {random.choice(RULES[:4]): entry}}
-        return self.call("meta/data", action="save", application_id=self.app, data=data)
+        return self.try_call("meta/data", action="save", application_id=self.app, data=data)
 
     def _change_attributes(self, random: Random) -> Any:
-        user_id = random.choice(self.users)
-        return user_id, self.patch(
-            f"/users/{user_id}", tags=random.sample(TAGS, random.randrange(3)), purchases=["dlc"]
-        )
+        fields = {"tags": random.sample(TAGS, random.randrange(3)), "purchases": ["dlc"]}
+        return self.try_request("PATCH", f"/users/{random.choice(self.users)}", fields)
 
     def _change_group(self, random: Random) -> Any:
         conditions = [{"title": "c", "condition": {"tag": "vip"}}] if random.random() < 0.3 else []
         data = {"users": random.sample(self.users, random.randrange(4)), "conditions": conditions}
-        return self.call("group/access", group_id=random.choice(self.groups), data=data)
+        return self.try_call("group/access", group_id=random.choice(self.groups), data=data)
 
     def _change_grants(self, random: Random) -> Any:
         actions = [
             {"group_id": group, "role": random.choice(ROLES), "action": random.choice(("grant", "revoke"))}
             for group in random.sample(self.groups, random.randrange(3))
         ]
-        return self.patch(f"/projects/{self.project}", settings={"services": {str(self.app): {"groups": actions}}})
+        settings = {"services": {str(self.app): {"groups": actions}}}
+        return self.try_request("PATCH", f"/projects/{self.project}", {"settings": settings})
 
     def _change_schema(self, random: Random) -> Any:
         data = {"private_data": {"build": {"value": random.random() < 0.5}}}
-        return self.call("meta/schema", action="save", application_id=self.app, data=data)
+        return self.try_call("meta/schema", action="save", application_id=self.app, data=data)
 
     def _change_ban(self, random: Random) -> Any:
         user_id = random.choice(self.users)
-        for ban in self.root.data(f"/users/{user_id}/bans"):
-            self.root.request("DELETE", f"/users/{user_id}/bans/{ban['id']}")
+        bans = self.root.request("GET", f"/users/{user_id}/bans")
+        for ban in bans.json()["data"] if bans.is_success else ():
+            self.try_request("DELETE", f"/users/{user_id}/bans/{ban['id']}")
         scope = random.choice(("all", {"application_id": self.app}, {"project_id": self.project}))
         body = {"scope": scope, "reason": "test", "until": random.choice((None, int(time.time()) + 4))}
-        response = self.root.request("POST", f"/users/{user_id}/bans", json=body)
-        assert response.is_success, response.text
-        return user_id, body
+        return self.try_request("POST", f"/users/{user_id}/bans", body)
+
+    def _change_merged(self, random: Random) -> Any:
+        """Merges a user into another one, or undoes the merge before."""
+        if self._merged:
+            user_id, into = self._merged.pop()
+            return self.try_request("POST", f"/users/{into}/unmerge", {"from": user_id})
+        user_id, into = random.sample(self.users, 2)
+        self._merged.append((user_id, into))
+        return self.try_request("POST", f"/users/{user_id}/merge", {"into": into})
+
+    def _change_deleted(self, random: Random) -> Any:
+        """Deletes a user. The questions about it go on, and another user joins them."""
+        user_id = random.choice(self.users)
+        self.users.append(self.studio.user().user_id)
+        return self.try_request("DELETE", f"/users/{user_id}")
 
     def _change_disabled(self, random: Random) -> Any:
-        user_id = random.choice(self.users)
-        return user_id, self.patch(f"/users/{user_id}", disabled=random.random() < 0.5)
+        return self.try_request("PATCH", f"/users/{random.choice(self.users)}", {"disabled": random.random() < 0.5})
+
+
+def role(name: str, rule: str) -> dict[str, Any]:
+    return {"name": name, "meta": {"private_data": {rule: {"value": True}}}}
 
 
 def _condition(random: Random, users: list[str]) -> dict[str, Any]:

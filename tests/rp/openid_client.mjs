@@ -16,11 +16,25 @@ const methods = {
   basic: () => oidc.ClientSecretBasic(site.secret),
   post: () => oidc.ClientSecretPost(site.secret),
   none: () => oidc.None(),
+  fapi2: () => oidc.PrivateKeyJwt(signingKey),
+};
+// The key that signs the assertions of a client of the profile fapi2.
+const subtle = globalThis.crypto.subtle;
+const p256 = { name: "ECDSA", namedCurve: "P-256" };
+const signingKey = site.jwk && {
+  key: await subtle.importKey("jwk", site.jwk, p256, false, ["sign"]),
+  kid: site.kid,
 };
 
-const config = await oidc.discovery(new URL(site.issuer), site.client_id, undefined, methods[site.method](), {
+let config = await oidc.discovery(new URL(site.issuer), site.client_id, undefined, methods[site.method](), {
   execute: [oidc.allowInsecureRequests],
 });
+if (site.method === "strict") {
+  // Answers to strict clients have no iss, although those to all others have one.
+  const server = { ...config.serverMetadata(), authorization_response_iss_parameter_supported: false };
+  config = new oidc.Configuration(server, site.client_id, undefined, methods.strict());
+  oidc.allowInsecureRequests(config);
+}
 const verifier = oidc.randomPKCECodeVerifier();
 const state = oidc.randomState();
 const nonce = oidc.randomNonce();
@@ -47,9 +61,10 @@ const userinfo = await oidc.fetchUserInfo(config, tokens.access_token, tokens.cl
 const refreshed = await oidc.refreshTokenGrant(
   config, tokens.refresh_token, { redirect_uri: site.redirect_uri }, options,
 );
+const newest = refreshed.refresh_token ?? tokens.refresh_token; // fapi2 does not replace it
 let revoked = false;
 if (site.method !== "strict") {
-  await oidc.tokenRevocation(config, refreshed.refresh_token);
+  await oidc.tokenRevocation(config, newest);
   revoked = await oidc.fetchUserInfo(config, refreshed.access_token, userinfo.sub, options).then(() => false, () => true);
 }
 const tokenType = tokens.token_type;

@@ -2,17 +2,32 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
+import httpx
 import pytest
+from authlib.common.security import generate_token
+from authlib.oauth2.client import OAuth2Client
+from authlib.oauth2.rfc7523 import PrivateKeyJWT
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from joserfc import jwt
+from joserfc.jwk import KeySet
+from jwt.algorithms import ECAlgorithm
 
+from sso.core.keys import private_pem
+from tests.kit.client_assertions import KEYS
+from tests.kit.fapi import new_fapi_client
 from tests.kit.node_modules import NODE_MODULES
-from tests.kit.oauth import Browser, Site, close_all, new_browser, new_site
+from tests.kit.oauth import PAR, TOKEN, Browser, Site, close_all, new_browser, new_site, query_of
 from tests.kit.server import Server, until
 
 MODULES = Path("/usr/lib/apache2/modules")
@@ -36,48 +51,112 @@ def browser(server: Server) -> Browser:
     return new_browser(server).sign_in()
 
 
+@contextmanager
+def openid_client(server: Server, site: Site, folder: Path, **settings: Any) -> Iterator[subprocess.Popen[str]]:
+    """Starts the client. It prints the authorization URL and waits for the redirect URL."""
+    script = folder / "site.mjs"
+    script.write_text((Path(__file__).parent / "openid_client.mjs").read_text())
+    (folder / "node_modules").symlink_to(NODE_MODULES)
+    named = {"issuer": server.base_url, "client_id": site.client_id, "secret": site.secret}
+    argument = json.dumps({**named, "redirect_uri": site.redirect_uri, **settings})
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        ["node", str(script), argument], stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=folder
+    ) as process:
+        yield process
+
+
+def answered(process: "subprocess.Popen[str]", browser: Browser, change: Callable[[str], str] = str) -> tuple[str, str]:
+    """Signs the user in, sends the redirect URL to the client, and returns what it prints, and its errors."""
+    assert process.stdout
+    response = browser.http.get(process.stdout.readline().strip())
+    assert response.status_code == 302
+    return process.communicate(change(response.headers["Location"]) + "\n", timeout=120)
+
+
 @with_openid_client
 @pytest.mark.parametrize(
     ("method", "dpop"),
-    [("strict", False), ("basic", False), ("post", False), ("none", False), ("basic", True), ("none", True)],
+    [
+        ("strict", False),
+        ("basic", False),
+        ("post", False),
+        ("none", False),
+        ("basic", True),
+        ("none", True),
+        ("fapi2", True),
+    ],
 )
 def test_openid_client_signs_in_refreshes_and_revokes(
     server: Server, browser: Browser, tmp_path: Path, method: str, dpop: bool
 ) -> None:
     """With DPoP, the request is pushed, and the client may neither get other tokens nor send other requests."""
-    required = {"dpop_bound_access_tokens": dpop, "require_pushed_authorization_requests": dpop}
-    site = new_site(server, profile="strict" if method == "strict" else "oidc", public=method == "none", **required)
-    script = tmp_path / "site.mjs"
-    script.write_text((Path(__file__).parent / "openid_client.mjs").read_text())
-    (tmp_path / "node_modules").symlink_to(NODE_MODULES)
-    settings = {
-        "issuer": server.base_url,
-        "client_id": site.client_id,
-        "secret": site.secret,
-        "redirect_uri": site.redirect_uri,
-        "method": method,
-        "dpop": dpop,
-    }
-    with subprocess.Popen(
-        ["node", str(script), json.dumps(settings)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        response = browser.http.get(process.stdout.readline().strip())
-        assert response.status_code == 302
-        process.stdin.write(response.headers["Location"] + "\n")
-        process.stdin.close()
-        output = json.loads(process.stdout.read())
-        assert process.wait(60) == 0
+    if method == "fapi2":
+        site = new_fapi_client(server).site
+        key = {"jwk": json.loads(ECAlgorithm.to_jwk(KEYS["ES256"])), "kid": "key-ES256"}  # type: ignore[arg-type]
+    else:
+        required = {"dpop_bound_access_tokens": dpop, "require_pushed_authorization_requests": dpop}
+        site = new_site(server, profile="strict" if method == "strict" else "oidc", public=method == "none", **required)
+        key = {}
+    with openid_client(server, site, tmp_path, method=method, dpop=dpop, **key) as process:
+        printed, errors = answered(process, browser)
+    assert process.returncode == 0, errors
+    output = json.loads(printed)
     assert output["claims"]["azp"] == site.client_id
     assert output["userinfo"]["email"] == browser.login
     assert output["refreshed"]["sub"] == output["userinfo"]["sub"] == output["claims"]["sub"]
     assert output["revoked"] is (method != "strict")
     assert output["tokenType"] == ("dpop" if dpop else "bearer")  # the library writes it in lower case
+
+
+@with_openid_client
+@pytest.mark.parametrize("issuer", ["https%3A%2F%2Fevil.example", ""])
+def test_openid_client_refuses_the_answer_of_another_issuer(
+    server: Server, browser: Browser, tmp_path: Path, issuer: str
+) -> None:
+    """Mix-up: the answer has another ``iss`` or none, although discovery says that it has one."""
+    site = new_site(server, profile="oidc")
+
+    def change(url: str) -> str:
+        return re.sub(r"[?&]iss=[^&]*", f"&iss={issuer}" if issuer else "", url)
+
+    with openid_client(server, site, tmp_path, method="basic", dpop=False) as process:
+        printed, errors = answered(process, browser, change)
+    assert (process.returncode, printed) == (1, "")
+    assert "iss" in errors
+
+
+def test_authlib_signs_in_as_a_client_of_the_profile_fapi2(server: Server, browser: Browser) -> None:
+    """Authlib makes the assertions. It knows neither pushed requests nor DPoP, so the test adds these requests."""
+    client = new_fapi_client(server)
+    signer = PrivateKeyJWT(server.base_url, headers={"kid": "key-RS256"}, alg="PS256")  # the audience is the issuer
+    key = private_pem(KEYS["RS256"])
+    nonce = ""
+
+    def authorized(path: str, form: dict[str, str]) -> httpx.Response:
+        nonlocal nonce
+        for _ in range(2):
+            session = OAuth2Client(None, client.site.client_id, key, token_endpoint_auth_method=signer)
+            uri, headers, body = signer(session, "POST", server.base_url + path, {}, urlencode(form))
+            sent = {**headers, **client.key.headers(client.site, path, **({"nonce": nonce} if nonce else {}))}
+            sent |= {"Content-Type": "application/x-www-form-urlencoded"}
+            answer = client.site.http.post(uri, content=body, headers=sent)
+            nonce = answer.headers.get("DPoP-Nonce", nonce)
+            if answer.is_success:
+                break
+        assert answer.is_success, answer.text
+        return answer
+
+    verifier = generate_token(48)
+    challenge = {"code_challenge": create_s256_code_challenge(verifier), "code_challenge_method": "S256"}
+    pushed = authorized(PAR, client.site.query(**challenge))
+    code = query_of(client.follow(browser, pushed))["code"]
+    tokens = authorized(TOKEN, client.redemption(code, verifier)).json()
+    keys = KeySet.import_key_set(client.site.http.get("/proxy/oauth/keys").json())
+    claims = jwt.decode(tokens["id_token"], keys, algorithms=["ES256"]).claims
+    assert claims["azp"] == client.site.client_id
+    again = authorized(TOKEN, {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]})
+    assert "refresh_token" not in again.json()
 
 
 APACHE = """

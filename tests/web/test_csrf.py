@@ -104,6 +104,7 @@ def send(browser: Browser, action: str, fields: dict[str, str], token: str, defe
 # Consent and sign-out, which the OAuth tests cover, and the pages of links in mails, which have tests of their own.
 TESTED_ELSEWHERE = {"/proxy/oauth/authorize/<request_id>", "/proxy/oauth/logout"}
 TESTED_ELSEWHERE |= {"/proxy/oauth/authorize"}  # of another site: it redirects to GET
+TESTED_ELSEWHERE |= {"/impersonate", "/account/impersonation/end"}
 TESTED_ELSEWHERE |= {"/forgot", "/reset", "/email/verify", "/email/change", "/email/undo"}
 
 

@@ -40,6 +40,10 @@ AUTHZEN = (
     "/.well-known/authzen-configuration", "/access/v1/evaluation", "/access/v1/evaluations", "/access/v1/search/action",
     "/access/v1/search/subject", "/access/v1/search/resource",
 )  # fmt: skip
+SIGNALS = (
+    "/.well-known/ssf-configuration", "/ssf/stream", "/ssf/status", "/ssf/subjects:add", "/ssf/subjects:remove",
+    "/ssf/verify", "/ssf/poll",
+)  # fmt: skip
 ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
@@ -58,7 +62,8 @@ ADMIN = tuple(
         "roles",
         "roles/<application_id>/<name>", "schemas", "schemas/<application_id>",
         "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients",
-        "clients/<client_id>", "clients/<client_id>/rotate-secret",
+        "clients/<client_id>", "clients/<client_id>/rotate-secret", "clients/<client_id>/signal-streams",
+        "clients/<client_id>/signal-streams/<stream_id>",
         "assertions/test", "brand", "game-sessions", "game-sessions/<gsid>", "violations/<violation_id>",
         "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
         "state", "state/apply", "state/diff", "state/export", "webhooks/<webhook_id>/dead-letters",
@@ -66,6 +71,7 @@ ADMIN = tuple(
         "users/<user_id>/factors/block", "users/<user_id>/export", "users/<user_id>/restore",
         "users/<user_id>/bans", "users/<user_id>/bans/<ban_id>", "users/<user_id>/links",
         "users/<user_id>/links/<link_id>", "users/<user_id>/merge", "users/<user_id>/merges", "users/<user_id>/unmerge",
+        "users/<user_id>/impersonate",
         "users/<user_id>/games/<sign_in_id>", "users/<user_id>/permissions", "users/<user_id>/sessions",
         "users/<user_id>/sessions/<session_id>", "webhooks", "webhooks/<webhook_id>", "webhooks/<webhook_id>/failed",
         "webhooks/<webhook_id>/failed/retry",
@@ -88,14 +94,14 @@ ROUTES = (
     "/account/passkeys/remove", "/account/passkeys/rename", "/account/profile", "/account/recovery-codes",
     "/account/recovery-codes/download", "/account/terms", "/brand/accent-<colour>.css", "/brand/logo-<name>",
     "/brand/theme-<name>.css", "/docs/api", "/docs/api/<operation_id>",
-    "/openapi.json", "/email/change", "/email/undo", "/email/verify",
+    "/openapi.json", "/email/change", "/email/undo", "/email/verify", "/impersonate", "/account/impersonation/end",
     "/forgot", "/language", "/login/code/passkey", "/login/identity", "/login/identity/create", "/login/identity/link",
     "/login/identity/conflict", "/login/identity/conflict/merge", "/login/identity/conflict/move",
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
     "/register", "/register/code", "/register/complete", "/reset", "/device",
     "/proxy/api/login", "/proxy/api/guest", "/proxy/api/ticket", "/proxy/api/data/<link>",
     "/healthz", "/readyz", "/static/<path:filename>",
-    *KEYS, *OAUTH, *PERMISSIONS, *AUTHZEN, *ADMIN, *GAMES,
+    *KEYS, *OAUTH, *PERMISSIONS, *AUTHZEN, *SIGNALS, *ADMIN, *GAMES,
 )  # fmt: skip
 # Forms, and the login operation. OAuth, permissions and games test their own routes.
 POSTS = tuple(
@@ -120,6 +126,7 @@ POSTS = tuple(
         *OAUTH,
         *PERMISSIONS,
         *AUTHZEN,
+        *SIGNALS,
         *ADMIN,
         *GAMES,
     )
@@ -437,9 +444,9 @@ def test_endless_chunked_body_gets_413(server: Server) -> None:
 
 
 def test_other_methods_get_405_with_allow(client: httpx.Client) -> None:
-    """Only the management API has PUT, PATCH and DELETE, which a form cannot send."""
+    """Only the management API and streams of signals have PUT, PATCH and DELETE, which a form cannot send."""
     for path in ROUTES:
-        others = {"PUT", "PATCH", "DELETE"} if path in ADMIN else set()
+        others = {"PUT", "PATCH", "DELETE"} if path in (*ADMIN, "/ssf/stream") else set()
         for method in {"PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "X"} - others:
             response = client.request(method, path)
             assert response.status_code == 405, (method, path)

@@ -19,6 +19,7 @@ from sso.audit.trail import AuditActor
 from sso.db.errors import UniqueViolation
 from sso.db.transaction import Transaction
 from sso.mail.outbox import Outbox
+from sso.signals.recording import record_new_address
 
 Result = TypeVar("Result")
 CHANGE, UNDO = "email_change", "email_undo"
@@ -67,6 +68,7 @@ class NewLogin:
             return False
         actor, entries = AuditActor(user_id=link.user_id), ({"login": old_login}, {"login": login})
         await trail.write(tx, actor, "user.save", link.user_id, *entries)  # permissions may depend on the domain
+        await record_new_address(tx, link.user_id, old_login or "", login)
         for purpose in (CHANGE, requests.PURPOSE, verification.PURPOSE):
             await self._links.revoke(tx, purpose, link.user_id)
         return True

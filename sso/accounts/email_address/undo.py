@@ -28,6 +28,7 @@ from sso.accounts.password_reset import requests
 from sso.accounts.second_factor.earlier_factors import EarlierFactors, earlier_factors
 from sso.accounts.user_change_store import cancel_deletion, restore_verified_at
 from sso.accounts.user_store import get_user, lock_user, revoke_everything
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.brand import CurrentBrand
 from sso.core.language import in_language
 from sso.db.database import Database
@@ -150,6 +151,7 @@ class EmailUndo:
         await revoke_everything(tx, user_id)
         if await cancel_deletion(tx, user_id):
             await record_event(tx, user_id, EventKind.DELETION_CANCELLED)
+            await record_changes(tx, [Change(ChangeType.USER_RESTORED, user_id, data={"disabled": False})])
         await record_event(tx, user_id, EventKind.EMAIL_CHANGE_UNDONE)
         await self._outbox.put(tx, user.login, undone_mail(self._brand.name), user.lang)
         reset_url = await self._links.create(tx, requests.PURPOSE, "/reset", requests.LINK_S, user_id, next="")

@@ -9,7 +9,7 @@ from sso.core.brand import CurrentBrand
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.rate_limit import claim_turn, turn_wait
-from sso.db.transaction import Runner, Transaction
+from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 
@@ -70,7 +70,7 @@ class EmailVerification:
         return await self._database.transaction(work)
 
 
-async def mark_verified(tx: Runner, user: User) -> None:
+async def mark_verified(tx: Transaction, user: User) -> None:
     """Marks the address that the user had when it was read as verified, unless it has changed since."""
     if await set_verified(tx, user.user_id, user.login_key):
         await record_event(tx, user.user_id, EventKind.EMAIL_VERIFIED)

@@ -4,7 +4,8 @@ from enum import StrEnum
 from typing import Any
 
 from sso.accounts.history.store import insert_event, insert_failure
-from sso.db.transaction import Runner
+from sso.db.transaction import Runner, Transaction
+from sso.signals.recording import record_history_signal
 
 SUPPORT = "support"  # the value of ``by`` in the details of an event that a command has caused
 
@@ -46,14 +47,16 @@ class EventKind(StrEnum):
     NOTICES_OFF = "notices_off"
     PROFILE_CHANGED = "profile_changed"
     DATA_EXPORTED = "data_exported"
+    OPENED_BY_SUPPORT = "opened_by_support"
     BANNED = "banned"  # detail: app_id, of a ban at one application
     UNBANNED = "unbanned"
     DELETION_REQUESTED = "deletion_requested"
     DELETION_CANCELLED = "deletion_cancelled"
 
 
-async def record_event(tx: Runner, user_id: str, kind: EventKind, **detail: Any) -> None:
-    """Adds an event to the history of the user, with address and browser of the current request.
+async def record_event(tx: Transaction, user_id: str, kind: EventKind, **detail: Any) -> None:
+    """Adds an event to the history of the user, with address and browser of the current request. Clients that have a
+    stream of signals and know the user are told about a change of a credential.
 
     Outside a request, a command has caused it. Details are shown to the user; they contain no secrets.
     """
@@ -64,6 +67,7 @@ async def record_event(tx: Runner, user_id: str, kind: EventKind, **detail: Any)
         detail = {"by": SUPPORT, **detail}
     address, device = origin or ("", "")
     await insert_event(tx, user_id, kind, address, device, detail)
+    await record_history_signal(tx, user_id, kind)
 
 
 async def record_failure(tx: Runner, user_id: str, kind: EventKind, address: str) -> None:

@@ -44,6 +44,7 @@ TEXTS = {
     EventKind.NOTICES_OFF: _("Sign-in notices turned off"),
     EventKind.PROFILE_CHANGED: _("Profile changed"),
     EventKind.DATA_EXPORTED: _("Data downloaded"),
+    EventKind.OPENED_BY_SUPPORT: _("Account page opened"),
     EventKind.BANNED: _("Banned"),
     EventKind.UNBANNED: _("Ban ended"),
     EventKind.DELETION_REQUESTED: _("Deletion of the account requested"),

@@ -27,7 +27,7 @@ from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, plural
 from sso.db.database import Database
-from sso.db.transaction import Runner, Transaction
+from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 
@@ -46,7 +46,7 @@ class RecoveryCodes:
         self._outbox = outbox
         self._brand = brand
 
-    async def replace(self, tx: Runner, user_id: str) -> tuple[str, ...]:
+    async def replace(self, tx: Transaction, user_id: str) -> tuple[str, ...]:
         """Replaces the codes of the user in a transaction. Returns the new ones, which are not stored."""
         key, codes = os.urandom(32), _new_codes()
         sealed = self._keyring.encrypt(_key_purpose(user_id), key.hex())

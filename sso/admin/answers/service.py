@@ -104,6 +104,22 @@ class WebhookJson(TypedDict):
     delivery: WebhookDeliveryJson
 
 
+class SignalStreamJson(TypedDict):
+    id: str
+    client_id: str
+    method: str
+    url: str
+    events: list[str]
+    description: str
+    status: str
+    reason: str
+    created: Time
+    failing_since: Time | None
+    problem: str
+    last_delivery: Time | None
+    waiting: int
+
+
 class FailedEventJson(TypedDict):
     id: str
     event: ChangeEventJson

@@ -95,6 +95,10 @@ class ManagedUsers:
     async def erase(self, user: Fields) -> None:
         await self._api.send(users.erase(user["user_id"]))
 
+    async def impersonate(self, user: Fields, reason: str, *, minutes: int, writes: bool) -> str:
+        """Returns the link."""
+        return await self._api.send(users.impersonate(user["user_id"], reason, minutes=minutes, writes=writes))
+
     async def merge(self, user: Fields, into: Fields, *, dry_run: bool) -> Fields:
         return await self._api.send(users.merge(user["user_id"], into["user_id"], dry_run=dry_run))
 

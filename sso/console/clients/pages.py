@@ -12,7 +12,7 @@ from sso.audit.deleted_secret_store import UNDO_DAYS
 from sso.console.clients.quickstarts import FRAMEWORKS, Framework
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, count_text
 from sso.console.form_error import FormError
-from sso.console.form_pages import Form, FormPage, add_actions, add_form, record_actions
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, record_actions
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.listing import FilterChoice
 from sso.console.sections import CLIENTS
@@ -24,8 +24,10 @@ from sso.core.field_errors import FieldError
 from sso.oauth.clients.redirect_uris import Redirect, match_redirect_uri, redirect_warnings
 
 CLIENT = "/clients/<client_id>"
+STREAMS = "/clients/<client_id>/signal-streams"
+STREAM = f"{STREAMS}/<stream_id>"
 DAY_S = 86400
-CONFIRMED_FIELDS = ("redirect_uris", "consent")  # who changes these can get the tokens of users
+CONFIRMED_FIELDS = ("redirect_uris", "consent", "token_exchange")  # who changes these can get the tokens of users
 CSV_COLUMNS = (
     "client_id", "name", "profile", "public", "disabled", "redirect_uris", "redirect_hosts", "grant_types",
     "application_id", "created",
@@ -56,6 +58,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
             client=client,
             names=await visit.names({"application": [client["application_id"]]}),
             frameworks=FRAMEWORKS.values(),
+            streams=await visit.data("GET", STREAMS, client_id=client["client_id"]),
             protection=protection_of(visit, client) if visit.may("PATCH", CLIENT) else "",
             warnings=redirect_warnings(client["redirect_uris"], client["redirect_hosts"]),
             **{"version": version_of(client), "added_uri": "", **context},
@@ -78,6 +81,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
         ),
     )
     client_actions(console, routes, client_page)
+    add_actions(console, routes, CLIENTS, *STREAM_ACTIONS)
     return routes
 
 
@@ -170,6 +174,22 @@ DELETION = DeletionPage(
 )
 
 
+def _client_path(variables: Variables) -> str:
+    return f"{CLIENTS.path}/{variables['client_id']}"
+
+
+def _stream_action(name: str, method: str, notice: str, body: Record | None = None) -> Action:
+    path = f"/<client_id>/signal-streams/<stream_id>/{name}"
+    return Action(path, method, STREAM, notice, _client_path, body)
+
+
+STREAM_ACTIONS = (
+    _stream_action("pause", "PATCH", "stream-paused", {"status": "paused", "reason": "paused by an administrator"}),
+    _stream_action("enable", "PATCH", "stream-enabled", {"status": "enabled"}),
+    _stream_action("delete", "DELETE", "stream-deleted"),
+)
+
+
 def protection_of(visit: ConsoleVisit, client: dict[str, Any]) -> str:
     """Returns why the administrator may not change this client, or "" if nothing forbids it."""
     try:
@@ -194,6 +214,7 @@ def _changed_client(form: Form, _variables: Variables) -> Record:
         "name": form.get("name", "").strip(),
         "redirect_uris": split_list(form.get("redirect_uris", "")),
         "consent": "consent" in form,
+        "token_exchange": "token_exchange" in form,
     }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from typing import Self
 from urllib.parse import urlencode
 
 from sso.console.form_error import FormError
@@ -13,7 +14,20 @@ EXPECTED_MOMENT = "expected a date and time in UTC such as 2026-01-31T18:30"
 
 
 @dataclass(frozen=True)
-class ExplorerQuery:
+class AddressQuery:
+    """Fields of a form, all texts, that are the query of the page's address."""
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, str]) -> Self:
+        return cls(**{name: arguments.get(name, "").strip() for name in cls.__dataclass_fields__})
+
+    def address(self, **changes: str) -> str:
+        """Returns the query of the address, without empty fields, which can be shared."""
+        return urlencode({name: value for name, value in asdict(replace(self, **changes)).items() if value})
+
+
+@dataclass(frozen=True)
+class ExplorerQuery(AddressQuery):
     """``user``: an id or e-mail address; ``application_id``: an id or a name; ``at``: empty for now."""
 
     user: str = ""
@@ -27,11 +41,9 @@ class ExplorerQuery:
     rule: str = ""
 
     @classmethod
-    def of(cls, arguments: Mapping[str, str]) -> "ExplorerQuery":
-        fields = {name: arguments.get(name, "").strip() for name in cls.__dataclass_fields__}
-        if fields["compare"] not in (OTHER_USER, OTHER_MOMENT):
-            fields["compare"] = ""
-        return cls(**fields)
+    def of(cls, arguments: Mapping[str, str]) -> Self:
+        query = super().of(arguments)
+        return query if query.compare in (OTHER_USER, OTHER_MOMENT) else replace(query, compare="")
 
     @property
     def other(self) -> tuple[str, str]:
@@ -42,10 +54,6 @@ class ExplorerQuery:
     def is_complete(self) -> bool:
         """Whether there is something to show."""
         return bool(self.user) and (self.compare != OTHER_USER or bool(self.other_user))
-
-    def address(self, **changes: str) -> str:
-        """Returns the query of the address, without empty fields, which can be shared."""
-        return urlencode({name: value for name, value in asdict(replace(self, **changes)).items() if value})
 
 
 def read_moment(text: str, field: str) -> int | FormError | None:

@@ -1,15 +1,13 @@
 """Who may do this: the users who have a rule, with the reasons, page by page; and their export."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
 from sso.console.explorer.application_field import application_choices, application_name, find_application
 from sso.console.explorer.permissions import CannotExplore, rule_extra
-from sso.console.explorer.query import moment_text, read_moment
+from sso.console.explorer.query import AddressQuery, moment_text, read_moment
 from sso.console.explorer.reasons import ReasonLine, ReasonPages
 from sso.console.form_error import FormError
 from sso.console.lists import exported_pages
@@ -27,7 +25,7 @@ COLUMNS = ("user_id", "extra", "reasons")
 
 
 @dataclass(frozen=True)
-class WhoQuestion:
+class WhoQuestion(AddressQuery):
     """``application_id``: an id or a name; ``at``: empty for now; ``after``: the user after whom the page begins."""
 
     rule: str = ""
@@ -35,14 +33,6 @@ class WhoQuestion:
     project_id: str = ""
     at: str = ""
     after: str = ""
-
-    @classmethod
-    def of(cls, arguments: Mapping[str, str]) -> "WhoQuestion":
-        return cls(**{name: arguments.get(name, "").strip() for name in cls.__dataclass_fields__})
-
-    def address(self, **changes: str) -> str:
-        """Returns the query of the address, without empty fields."""
-        return urlencode({name: value for name, value in asdict(replace(self, **changes)).items() if value})
 
     def api_query(self) -> dict[str, str]:
         """Returns the query of the management API. Raises CannotExplore."""

@@ -17,6 +17,7 @@ from sso.db.tables.bans import banned_identities, user_bans
 from sso.db.tables.changes import change_events, change_stream, webhook_failures, webhooks
 from sso.db.tables.columns import metadata
 from sso.db.tables.gsid import game_sessions, game_violations
+from sso.db.tables.impersonations import impersonations
 from sso.db.tables.oauth import (
     oauth_access_tokens,
     oauth_clients,
@@ -54,6 +55,7 @@ from sso.db.tables.service import (
     throttle,
     untrusted_proxies,
 )
+from sso.db.tables.signals import signal_events, signal_streams, signal_subjects
 from sso.db.tables.upstream import (
     identity_providers,
     link_conflicts,
@@ -82,6 +84,7 @@ __all__ = [
     "game_violations",
     "group_users",
     "identity_providers",
+    "impersonations",
     "known_factors",
     "link_conflicts",
     "linked_identities",
@@ -110,6 +113,9 @@ __all__ = [
     "service_figures",
     "session_tokens",
     "sign_ins",
+    "signal_events",
+    "signal_streams",
+    "signal_subjects",
     "signing_keys",
     "throttle",
     "time_window_progress",

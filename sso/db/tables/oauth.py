@@ -62,6 +62,7 @@ oauth_clients = Table(
     bool_column("backchannel_logout_session_required"),
     bool_column("require_pushed_authorization_requests"),
     bool_column("dpop_bound_access_tokens"),
+    bool_column("token_exchange"),  # it may exchange tokens of users (RFC 8693)
     text_column("jwks_uri"),  # where these keys are, if they are not stored here
 )
 
@@ -90,6 +91,7 @@ oauth_service_tokens = Table(
     timestamp_column("expires"),
     Column("dpop_jkt", Text),  # the thumbprint of the key that it is bound to (RFC 9449)
     text_array_column("resources"),  # the resource servers that it is for (RFC 8707)
+    text_array_column("scopes"),  # none: it has the rights of its application
     Index("ix_oauth_service_tokens_client_id", "client_id"),
     expiry_index("oauth_service_tokens"),
 )
@@ -184,6 +186,7 @@ oauth_grants = Table(
     Column("sid", Text),
     Column("dpop_jkt", Text),  # the key that the refresh tokens of a public client are bound to
     text_array_column("resources"),  # none: no restriction
+    text_array_column("act"),  # the clients that exchanged the token of this grant, the last one first
     text_column("claims"),
     expiry_index("oauth_grants"),
     Index("ix_oauth_grants_user_id", "user_id"),
@@ -198,7 +201,14 @@ oauth_access_tokens = Table(
     timestamp_column("expires"),
     Column("dpop_jkt", Text),
     text_array_column("resources"),
+    # The token that it was exchanged for. It ends with that one.
+    Column("subject_digest", LargeBinary, ForeignKey("oauth_access_tokens.digest", ondelete="CASCADE")),
     Index("ix_oauth_access_tokens_grant_id", "grant_id"),
+    Index(
+        "ix_oauth_access_tokens_subject_digest",
+        "subject_digest",
+        postgresql_where=text("subject_digest IS NOT NULL"),
+    ),
     expiry_index("oauth_access_tokens"),
 )
 

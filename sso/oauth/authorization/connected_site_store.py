@@ -8,13 +8,16 @@ from sso.backchannel_logout.store import end_site_sessions
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.signals.recording_store import forget_client
 
-# A site has access by a valid grant or by a consent. A password change ends grants, but not consents.
+# A password change ends grants, but not consents. The grant of an exchanged token stays when the token has ended.
+_VALID_GRANT = """g.user_id = u.user_id AND g.client_id = c.client_id AND g.expires > now() AND g.issued >= u.valid_from
+                AND (cardinality(g.act) = 0 OR EXISTS (SELECT FROM oauth_access_tokens a WHERE a.grant_id = g.id))"""
+# A site has access by a valid grant or by a consent.
 _LIST = Statement(
-    """SELECT c.client_id, coalesce(nullif(c.name, ''), c.client_id) AS name,
+    f"""SELECT c.client_id, coalesce(nullif(c.name, ''), c.client_id) AS name,
         ARRAY(SELECT DISTINCT unnest(a.scopes) FROM (
-            SELECT scopes FROM oauth_grants g WHERE g.user_id = u.user_id AND g.client_id = c.client_id
-                AND g.expires > now() AND g.issued >= u.valid_from
+            SELECT scopes FROM oauth_grants g WHERE {_VALID_GRANT}
             UNION ALL SELECT scopes FROM oauth_consents k WHERE k.user_id = u.user_id AND k.client_id = c.client_id
         ) a) AS scopes,
         least(grants.since, consent.created) AS since, grants.last_used,
@@ -23,7 +26,7 @@ _LIST = Statement(
     LEFT JOIN oauth_consents consent ON consent.user_id = u.user_id AND consent.client_id = c.client_id
     LEFT JOIN LATERAL (
         SELECT min(g.created) AS since, max(g.last_used) AS last_used FROM oauth_grants g
-        WHERE g.user_id = u.user_id AND g.client_id = c.client_id AND g.expires > now() AND g.issued >= u.valid_from
+        WHERE {_VALID_GRANT}
     ) grants ON true
     WHERE u.user_id = :user_id AND NOT c.disabled AND (grants.since IS NOT NULL OR consent.created IS NOT NULL)
     ORDER BY name, c.client_id"""
@@ -66,6 +69,7 @@ class ConnectedSites:
 async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:
     name = await tx.value(_NAME, user_id=user_id, client_id=client_id)
     await end_site_sessions(tx, user_id, client_id=client_id)
+    await forget_client(tx, user_id, client_id)
     for statement in _REMOVE:
         await tx.value(statement, user_id=user_id, client_id=client_id)
     if name is not None:

@@ -27,7 +27,7 @@ from sso.oauth.model import DEVICE_CODE, Client, expiry_seconds
 
 # The values of a new client that the checks need.
 _NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None, "jwks": ""}
-_NEW |= {"application_id": 0, "resource_server": False, "grant_types": []}
+_NEW |= {"application_id": 0, "resource_server": False, "grant_types": [], "token_exchange": False}
 _NEW |= {"backchannel_logout_uri": "", "backchannel_logout_session_required": False}
 _NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": [], "jwks_uri": "", "id_alg": ""}
 _NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
@@ -91,6 +91,8 @@ class ClientOperations:
         elif changed.keys() & _REDIRECTS:
             old, new = Client.from_row(client), Client.from_row({**client, **changed})
             await store.revoke_grants_at_removed_uris(tx, old, new)
+        if changed.get("token_exchange") is False:
+            await store.revoke_exchanged_tokens(tx, client_id)
         return True
 
     async def delete(self, tx: Transaction, actor: AuditActor, client: Row) -> None:
@@ -229,13 +231,16 @@ def _check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
 
 
 def _check_service(row: dict[str, Any]) -> None:
-    """Raises FieldError if a service client or a resource server lacks something."""
+    """Raises FieldError if a service client, a resource server or one that exchanges tokens lacks something."""
+    has_keys = row["secret_sealed"] is not None or row["jwks"] or row["jwks_uri"]
+    has_credentials = RULES[row["profile"]].is_standard and has_keys
+    if row["token_exchange"] and not has_credentials:
+        raise FieldError(("token_exchange",), "needs the profile oidc, and client_secret, jwks or jwks_uri")
     is_service = "client_credentials" in row["grant_types"]
     if not is_service and not row["resource_server"]:
         return
     field, needs = ("grant_types", "client_credentials needs") if is_service else ("resource_server", "needs")
-    has_credentials = row["secret_sealed"] is not None or row["jwks"] or row["jwks_uri"]
-    if not RULES[row["profile"]].is_standard or not has_credentials:
+    if not has_credentials:
         raise FieldError((field,), f"{needs} the profile oidc, and client_secret, jwks or jwks_uri")
     if not row["application_id"]:
         raise FieldError((field,), f"{needs} application_id")

@@ -28,6 +28,7 @@ EXPORTED_IF_SET = (
     "disabled", "token_endpoint_auth_method", "post_logout_redirect_uris", "origins", "logo_uri", "policy_uri",
     "tos_uri", "support_uri", "accent", "signin_text", "application_id", "resource_server", "backchannel_logout_uri",
     "backchannel_logout_session_required", "require_pushed_authorization_requests", "dpop_bound_access_tokens",
+    "token_exchange",
     "jwks_uri",
 )  # fmt: skip
 
@@ -99,6 +100,7 @@ class ClientChanges(RecordModel):
     resource_server: bool | None = None
     require_pushed_authorization_requests: bool | None = None
     dpop_bound_access_tokens: bool | None = None
+    token_exchange: bool | None = None
     access_token_format: AccessTokenFormat | None = None
     jwks: Annotated[dict[str, Any], AfterValidator(_usable_jwks)] | None = None
     jwks_uri: Annotated[str, AfterValidator(_outgoing_uri)] | None = None

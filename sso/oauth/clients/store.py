@@ -58,6 +58,7 @@ _REVOKE = tuple(
         "oauth_service_tokens",
     )
 )
+_REVOKE_EXCHANGED = Statement("DELETE FROM oauth_grants WHERE client_id = :client_id AND cardinality(act) > 0")
 _LIST_GRANTED_URIS = Statement(
     " UNION ".join(f"SELECT redirect_uri FROM {table} WHERE client_id = :client_id" for table in _GRANT_TABLES)
 )
@@ -182,6 +183,14 @@ async def revoke_grants(tx: Runner, client_id: str) -> None:
     """
     for statement in _REVOKE:
         await tx.value(statement, client_id=client_id)
+
+
+async def revoke_exchanged_tokens(tx: Runner, client_id: str) -> None:
+    """Revokes the tokens that the client has exchanged, and those that others have exchanged these for.
+
+    The caller holds the client's row ``FOR UPDATE``, so that no token is exchanged concurrently.
+    """
+    await tx.value(_REVOKE_EXCHANGED, client_id=client_id)
 
 
 async def revoke_grants_at_removed_uris(tx: Runner, old: Client, new: Client) -> None:

@@ -1,7 +1,9 @@
 """The grant type client_credentials (RFC 6749 section 4.4): a service gets a token of its application."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from sso.core.service_token import SERVICE_SCOPES
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.cache import ClientCache
 from sso.oauth.errors import (
@@ -36,26 +38,30 @@ class ClientCredentialsGrant:
             raise UnsupportedGrantType
         if not credentials.client_id:
             raise InvalidClient(credentials.scheme)
-        if request.scope:
-            raise InvalidScope("scope: expected none, because the token has the rights of the application")
+        scopes = _scopes(request.scope)
         # Fast path: the statement that issues the token confirms the cached client.
         client = self._clients.cached(credentials.client_id) if proof is None else None
-        token = await self._issue(client, credentials, restrictions) if client else None
+        token = await self._issue(client, credentials, restrictions, scopes) if client else None
         if token is None:
-            token = await self._issue_checked(credentials, restrictions, proof)
+            token = await self._issue_checked(credentials, restrictions, scopes, proof)
         token_type = "DPoP" if proof else "Bearer"
-        return {"access_token": token, "token_type": token_type, "expires_in": self._tokens.lifetime_s}
+        answer = {"access_token": token, "token_type": token_type, "expires_in": self._tokens.lifetime_s}
+        return answer | ({"scope": " ".join(scopes)} if scopes else {})
 
     async def _issue(
-        self, client: Client, credentials: ClientCredentials, restrictions: TokenRestrictions
+        self, client: Client, credentials: ClientCredentials, restrictions: TokenRestrictions, scopes: Sequence[str]
     ) -> str | None:
         matched_secret = self._clients.authenticate(client, credentials, "")
         if not matched_secret or "client_credentials" not in client.grant_types:
             return None
-        return await self._tokens.issue(client, matched_secret, restrictions)
+        return await self._tokens.issue(client, matched_secret, restrictions, scopes)
 
     async def _issue_checked(
-        self, credentials: ClientCredentials, restrictions: TokenRestrictions, proof: DpopProof | None
+        self,
+        credentials: ClientCredentials,
+        restrictions: TokenRestrictions,
+        scopes: Sequence[str],
+        proof: DpopProof | None,
     ) -> str:
         """Slow path: reads the client and reports what is wrong."""
         client = await self._clients.read(credentials.client_id)
@@ -69,7 +75,16 @@ class ClientCredentialsGrant:
             await self._proofs.use(proof, client.rules)
         elif client.dpop_bound_access_tokens:
             raise InvalidDpopProof
-        token = await self._issue(client, credentials, restrictions)
+        token = await self._issue(client, credentials, restrictions, scopes)
         if token is None:
             raise MissingApplication
         return token
+
+
+def _scopes(text: str) -> tuple[str, ...]:
+    """Returns the scopes that were asked for, none for the rights of the application."""
+    scopes = tuple(dict.fromkeys(text.split()))
+    if not set(scopes) <= set(SERVICE_SCOPES):
+        expected = " or ".join(SERVICE_SCOPES)
+        raise InvalidScope(f"scope: expected {expected}, or none, for a token with the rights of the application")
+    return scopes

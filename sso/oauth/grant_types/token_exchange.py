@@ -1,68 +1,165 @@
-"""POST /proxy/oauth/exchange and exchangeToken: exchange a user JWT for an ID token, an access token for a user JWT.
+"""The grant type token-exchange (RFC 8693): a service exchanges a user's access token for a narrower one.
 
-These are endpoints of their own (§4.2), not a grant type of the token endpoint.
+The new token names the service in ``act``: it acts for the user, and everybody sees it. The exchange never widens
+anything: not the scopes, not the resource servers, not the lifetime, not the sign-in that the token is based on.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from sso.accounts.authentication_context import GAME_AUTH, has_second_factor
-from sso.accounts.second_factor.requirement import UsedFactorRequirement
-from sso.accounts.user_jwt import SITE_AUTH, ExchangeSource, UserJwts
-from sso.core.jwt import InvalidToken
+from sso.accounts.authentication_context import has_second_factor
+from sso.core.ids import secret_token
 from sso.core.net import Address
-from sso.db.clock import DatabaseClock
-from sso.oauth.errors import InvalidAccessToken
-from sso.oauth.tokens.issuer import TokenIssuer
-from sso.oauth.tokens.store import TokenStore
-from sso.oauth.tokens.userinfo import require_access_token
+from sso.oauth.clients.authentication import ClientCredentials
+from sso.oauth.clients.cache import ClientCache
+from sso.oauth.clients.store import list_resource_servers
+from sso.oauth.errors import (
+    InvalidClient,
+    InvalidDpopProof,
+    InvalidRequest,
+    InvalidScope,
+    InvalidSubjectToken,
+    InvalidTarget,
+    NoTokenExchange,
+)
+from sso.oauth.grant_types.token_request import TokenRequest
+from sso.oauth.model import SCOPES, Client
+from sso.oauth.tokens.dpop import DpopProof, DpopProofs
+from sso.oauth.tokens.exchange_store import ExchangeStore, ExchangeSubject, NewExchange
+from sso.oauth.tokens.issuer import ACCESS_TOKEN_TYPE, TokenIssuer
+from sso.oauth.tokens.jwt_access_tokens import AccessTokenDigests
+from sso.oauth.tokens.resources import check_resources, has_identifier
+
+MAX_CHAIN = 5  # clients that act for a user one after the other
 
 
-class TokenExchange:
+class TokenExchangeGrant:
     def __init__(
         self,
-        token_store: TokenStore,
+        clients: ClientCache,
+        exchanges: ExchangeStore,
+        digests: AccessTokenDigests,
         token_issuer: TokenIssuer,
-        jwts: UserJwts,
-        id_token_s: int,
-        clock: DatabaseClock,
-        used_factor: UsedFactorRequirement,
+        proofs: DpopProofs,
+        *,
+        second_factor_of_all: bool,
+        allow_http: bool,
     ) -> None:
-        self._used_factor = used_factor
-        self._token_store = token_store
+        self._clients = clients
+        self._exchanges = exchanges
+        self._digests = digests
         self._token_issuer = token_issuer
-        self._jwts = jwts
-        self._id_token_s = id_token_s
-        self._clock = clock
+        self._proofs = proofs
+        self._second_factor_of_all = second_factor_of_all
+        self._allow_http = allow_http
 
-    async def to_id_token(self, user_jwt: str, address: Address, factor: str | None) -> dict[str, Any]:
-        """Returns an ID token that expires no later than the user JWT. No endpoint of this service accepts it."""
-        try:
-            caller = await self._jwts.verify(user_jwt, address, factor=factor, exchanged=True)
-        except InvalidToken:
-            raise InvalidAccessToken from None
-        if caller.user.is_guest:  # an ID token says nothing about guests, so a site would take one for an account
-            raise InvalidAccessToken
-        now = int(self._clock.now())
-        exp = min(now + self._id_token_s, caller.claims["exp"])
-        id_token = self._token_issuer.exchanged_id_token(caller.user.user_id, now, exp)
-        return {"id_token": id_token, "expires_in": exp - now}
+    async def respond(
+        self, request: TokenRequest, credentials: ClientCredentials, proof: DpopProof | None, address: Address
+    ) -> dict[str, Any]:
+        """Returns the token response. There is no refresh token: the new token ends with the one it came from."""
+        _check_types(request)
+        targets = check_resources([*request.resource, *request.audience])
+        access_token = secret_token()
+        is_proof_used = False
+        while True:
+            client = await self._authenticate(credentials)
+            if proof is None and client.dpop_bound_access_tokens:
+                raise InvalidDpopProof
+            if proof and not is_proof_used:
+                await self._proofs.use(proof, client.rules)
+                is_proof_used = True
+            servers = await list_resource_servers(self._exchanges.database) if targets else []
 
-    async def to_user_jwt(self, access_token: str, factor: str) -> dict[str, Any]:
-        """Returns a user JWT. Only a first-party client may bind it to a device, which gives it the device's rights."""
-        access = await require_access_token(self._token_store, access_token)
-        if access.resources:  # a resource server must not get the rights of its caller
-            raise InvalidAccessToken
-        self._used_factor.check(second_factor=has_second_factor(access.auth))
-        source = ExchangeSource(
-            digest=self._token_store.digests.of(access_token),
-            user_id=access.user_id,
-            nick=access.nick if "profile" in access.scopes else None,
-            valid_from=access.valid_from,
-            auth_time=access.auth_time,
-            # A device is confirmed like a game: on another machine, perhaps by someone who does not have the device.
-            auth=GAME_AUTH if access.is_of_device else SITE_AUTH,
-            second_factor=has_second_factor(access.auth),
-            exp=access.exp,
-            now=access.now,
+            def narrow(
+                subject: ExchangeSubject | None, client: Client = client, servers: Sequence[Client] = servers
+            ) -> NewExchange:
+                return self._narrow(subject, client, request, targets, servers, proof)
+
+            exchanged = await self._exchanges.exchange(
+                client, self._digests.of(request.subject_token), access_token, str(address), narrow
+            )
+            if exchanged is not None:  # otherwise the client has changed, and is checked again
+                return await self._token_issuer.exchange_response(exchanged.issued, access_token, exchanged.act)
+
+    async def _authenticate(self, credentials: ClientCredentials) -> Client:
+        client = await self._clients.read(credentials.client_id) if credentials.client_id else None
+        # A public client, for which the result is "", does not authenticate.
+        if client is None or credentials.bearer or not self._clients.authenticate(client, credentials, ""):
+            raise InvalidClient(credentials.scheme)
+        if not client.token_exchange:
+            raise NoTokenExchange
+        return client
+
+    def _narrow(
+        self,
+        subject: ExchangeSubject | None,
+        client: Client,
+        request: TokenRequest,
+        targets: tuple[str, ...],
+        servers: Sequence[Client],
+        proof: DpopProof | None,
+    ) -> NewExchange:
+        """Returns what the exchanged token is for. Raises an error if that is more than the subject token is for."""
+        if subject is None or not self._is_meant_for(client, subject):
+            raise InvalidSubjectToken
+        if subject.dpop_jkt is not None and (proof is None or proof.jkt != subject.dpop_jkt):
+            raise InvalidSubjectToken("subject_token: expected a DPoP proof with the key that it is bound to")
+        if subject.ban:
+            raise InvalidSubjectToken(f"subject_token: {subject.ban.description}")
+        if self._second_factor_of_all and not has_second_factor(subject.auth):
+            raise InvalidSubjectToken("subject_token: expected a sign-in with a second factor")
+        if client.client_id in subject.act:
+            raise InvalidSubjectToken("subject_token: the client acts for the user already")
+        if len(subject.act) >= MAX_CHAIN:
+            raise InvalidSubjectToken(f"subject_token: expected one that was exchanged less than {MAX_CHAIN} times")
+        return NewExchange(
+            subject=subject,
+            scopes=_narrow_scopes(subject.scopes, request.scope),
+            resources=self._narrow_resources(subject, targets, servers),
+            act=(client.client_id, *subject.act),
+            dpop_jkt=proof.jkt if proof else None,
         )
-        return {"token": self._jwts.issue_exchanged(source, factor if access.first_party else "")}
+
+    def _is_meant_for(self, client: Client, subject: ExchangeSubject) -> bool:
+        """Returns whether the token was issued to the client, or the client is a resource server that it is for."""
+        if subject.client_id == client.client_id:
+            return True
+        if not client.resource_server:
+            return False
+        if not subject.resources:
+            return 0 < subject.application_id == client.application_id
+        return any(has_identifier(client, resource, allow_http=self._allow_http) for resource in subject.resources)
+
+    def _narrow_resources(
+        self, subject: ExchangeSubject, targets: tuple[str, ...], servers: Sequence[Client]
+    ) -> tuple[str, ...]:
+        if subject.resources:
+            if not set(targets) <= set(subject.resources):
+                raise InvalidTarget("audience, resource: expected some of the resources of the subject token")
+            return targets or subject.resources
+        own = [server for server in servers if 0 < server.application_id == subject.application_id]
+        for target in targets:
+            if not any(has_identifier(server, target, allow_http=self._allow_http) for server in own):
+                raise InvalidTarget(
+                    "audience, resource: expected resource servers of the application of the subject token"
+                )
+        return targets
+
+
+def _check_types(request: TokenRequest) -> None:
+    request.require("subject_token", "subject_token_type")
+    if request.subject_token_type != ACCESS_TOKEN_TYPE:
+        raise InvalidRequest(f"subject_token_type: expected {ACCESS_TOKEN_TYPE}")
+    if request.requested_token_type not in ("", ACCESS_TOKEN_TYPE):
+        raise InvalidRequest(f"requested_token_type: expected {ACCESS_TOKEN_TYPE} or nothing")
+    if request.actor_token:
+        raise InvalidRequest("actor_token: expected none, because the client that authenticates is the actor")
+
+
+def _narrow_scopes(scopes: Sequence[str], requested: str) -> tuple[str, ...]:
+    """Returns the requested scopes, or all. A token without a refresh token has no use for offline_access."""
+    allowed = set(scopes) - {"offline_access"}
+    names = set(requested.split(" ")) - {""} or allowed
+    if not names <= allowed:
+        raise InvalidScope("scope: expected some of the scopes of the subject token, without offline_access")
+    return tuple(scope for scope in SCOPES if scope in names)

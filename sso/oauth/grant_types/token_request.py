@@ -22,7 +22,12 @@ class TokenRequest(RequestModel):
     client_assertion_type: str = ""
     client_assertion: str = ""
     resource: Strings = Field(default_factory=list)
-    repeatable: ClassVar[frozenset[str]] = frozenset({"resource"})
+    audience: Strings = Field(default_factory=list)
+    subject_token: str = ""
+    subject_token_type: str = ""
+    requested_token_type: str = ""
+    actor_token: str = ""
+    repeatable: ClassVar[frozenset[str]] = frozenset({"resource", "audience"})
 
     def require(self, *names: str) -> None:
         """Raises InvalidRequest if one of the fields is missing or empty."""

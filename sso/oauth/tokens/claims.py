@@ -108,3 +108,11 @@ def sign_in_claims(auth: str, auth_time: int) -> dict[str, Any]:
         "acr": acr_of(auth),
         **({"amr": methods} if methods else {}),
     }
+
+
+def act_claim(act: Sequence[str]) -> dict[str, Any]:
+    """Returns the claim ``act`` (RFC 8693 section 4.1): the client that acts for the user, and those before it."""
+    claim: dict[str, Any] = {}
+    for client_id in reversed(act):
+        claim = {"act": {"sub": client_id, **claim}}
+    return claim

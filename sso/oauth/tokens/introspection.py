@@ -7,7 +7,7 @@ from sso.oauth.clients.authentication import ClientCredentials, authenticate_cli
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest, NoResourceServer
 from sso.oauth.model import Client
-from sso.oauth.tokens.claims import sign_in_claims
+from sso.oauth.tokens.claims import act_claim, sign_in_claims
 from sso.oauth.tokens.resources import has_identifier
 from sso.oauth.tokens.store import TokenStore
 
@@ -59,7 +59,7 @@ class Introspection:
         if row["resources"]:
             claims["aud"] = [self._issuer, *row["resources"]]
         if row["auth"] is not None:  # of a user, not of a service
-            claims |= sign_in_claims(row["auth"], row["auth_time"])
+            claims |= sign_in_claims(row["auth"], row["auth_time"]) | act_claim(row["act"])
         if row["dpop_jkt"]:
             claims["cnf"] = {"jkt": row["dpop_jkt"]}
         return claims

@@ -1,5 +1,6 @@
 """Creates ID tokens and refresh tokens (§2.1), and reads those that clients send back."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from sso.oauth.tokens.claims import id_token_claims, sign_in_claims
 from sso.oauth.tokens.jwt_access_tokens import access_token_claims
 
 ID_TOKEN, REFRESH_TOKEN = "id_token", "refresh_token"
+ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type (RFC 8693 section 3)
 MAX_EXPIRED_S = 366 * 86400  # how long ago a token that was sent back may have expired
 
 
@@ -46,11 +48,8 @@ class TokenIssuer:
 
     async def token_response(self, issued: IssuedTokens, access_token: str) -> dict[str, Any]:
         """Returns the successful response of the token endpoint (RFC 6749 section 5.1)."""
-        if issued.access_token_format == "jwt":  # noqa: S105 - a format
-            claims = access_token_claims(issued, self._issuer, access_token)
-            access_token = await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims, ACCESS_TOKEN_JWT)
         response = {
-            "access_token": access_token,
+            "access_token": await self._access_token(issued, access_token),
             "id_token": await self._id_token(issued),
             "token_type": "DPoP" if issued.dpop_jkt else "Bearer",
             "expires_in": issued.access_exp - issued.now,
@@ -58,6 +57,23 @@ class TokenIssuer:
         if issued.current_token_id is not None:
             response["refresh_token"] = self._refresh_token(issued)
         return response
+
+    async def exchange_response(self, issued: IssuedTokens, access_token: str, act: Sequence[str]) -> dict[str, Any]:
+        """Returns the successful response to a token exchange (RFC 8693 section 2.2.1)."""
+        return {
+            "access_token": await self._access_token(issued, access_token, act),
+            "issued_token_type": ACCESS_TOKEN_TYPE,
+            "token_type": "DPoP" if issued.dpop_jkt else "Bearer",
+            "expires_in": issued.access_exp - issued.now,
+            "scope": " ".join(issued.scopes),
+        }
+
+    async def _access_token(self, issued: IssuedTokens, access_token: str, act: Sequence[str] = ()) -> str:
+        """Returns the token in the format that the client wants."""
+        if issued.access_token_format != "jwt":  # noqa: S105 - a format
+            return access_token
+        claims = access_token_claims(issued, self._issuer, access_token, act)
+        return await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims, ACCESS_TOKEN_JWT)
 
     async def _id_token(self, issued: IssuedTokens) -> str:
         claims = self._claims(ID_TOKEN, issued, issued.issued_at, issued.issued_at + self._id_token_s)

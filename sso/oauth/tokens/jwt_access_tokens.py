@@ -5,6 +5,7 @@ is the digest by which the row is found; it is of no use without the signature.
 """
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 from sso.core.ids import digest
@@ -12,7 +13,7 @@ from sso.core.jwt import ACCESS_TOKEN_JWT, InvalidToken, Verifier, looks_like_jw
 from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 from sso.oauth.model import IssuedTokens
-from sso.oauth.tokens.claims import sign_in_claims
+from sso.oauth.tokens.claims import act_claim, sign_in_claims
 
 TYP = "access_token"
 
@@ -36,7 +37,9 @@ class AccessTokenDigests:
         return digest(access_token)
 
 
-def access_token_claims(issued: IssuedTokens, issuer: str, access_token: str) -> dict[str, Any]:
+def access_token_claims(
+    issued: IssuedTokens, issuer: str, access_token: str, act: Sequence[str] = ()
+) -> dict[str, Any]:
     """Returns the claims of the JWT in place of an opaque token (RFC 9068 section 2.2)."""
     binding = {"cnf": {"jkt": issued.dpop_jkt}} if issued.dpop_jkt else {}
     return {
@@ -50,5 +53,6 @@ def access_token_claims(issued: IssuedTokens, issuer: str, access_token: str) ->
         "exp": issued.access_exp,
         "jti": base64.urlsafe_b64encode(digest(access_token)).rstrip(b"=").decode(),
         **sign_in_claims(issued.auth, issued.auth_time),
+        **act_claim(act),
         **binding,
     }

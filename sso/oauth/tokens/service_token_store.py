@@ -1,5 +1,7 @@
 """The access tokens of service clients (client_credentials) in the database. Each method is one transaction."""
 
+from collections.abc import Sequence
+
 from sso.core.ids import digest
 from sso.core.service_token import ServiceIdentity, claimed_application, new_service_token
 from sso.db.batch.statement import BatchStatement
@@ -19,9 +21,9 @@ _ISSUE = BatchStatement(
             AND p.removed IS NOT TRUE AND (item.dpop_jkt IS NOT NULL OR NOT c.dpop_bound_access_tokens)
         FOR KEY SHARE OF c -- the client may be about to lose its tokens
     ), new_tokens AS (
-        INSERT INTO oauth_service_tokens (digest, client_id, application_id, expires, dpop_jkt, resources)
+        INSERT INTO oauth_service_tokens (digest, client_id, application_id, expires, dpop_jkt, resources, scopes)
         SELECT digest, client_id, application_id, now() + make_interval(secs => lifetime_s), dpop_jkt,
-            string_to_array(resources, ' ')
+            string_to_array(resources, ' '), string_to_array(scopes, ' ')
         FROM valid_items
     )
     SELECT n FROM valid_items""",
@@ -35,17 +37,19 @@ _ISSUE = BatchStatement(
         "lifetime_s": "float",
         "dpop_jkt": "text",
         "resources": "text",
+        "scopes": "text",
     },
 )
 # A token ends when its client is disabled, belongs to another application, or may no longer use client_credentials. One
-# that is bound to a key or meant for other resource servers is not accepted here.
-_FIND = BatchStatement(
-    """SELECT item.n, t.application_id, t.client_id FROM {items} JOIN oauth_service_tokens t USING (digest)
+# that is bound to a key or meant for other resource servers is not accepted here. One with scopes has only these.
+_VALID = """FROM {items} JOIN oauth_service_tokens t USING (digest)
     JOIN oauth_clients c USING (client_id, application_id)
     WHERE t.expires > now() AND NOT c.disabled AND 'client_credentials' = ANY (c.grant_types)
-        AND t.dpop_jkt IS NULL AND cardinality(t.resources) = 0""",
-    columns={"digest": "bytea"},
+        AND t.dpop_jkt IS NULL AND cardinality(t.resources) = 0"""
+_FIND = BatchStatement(
+    f"SELECT item.n, t.application_id, t.client_id {_VALID} AND cardinality(t.scopes) = 0", columns={"digest": "bytea"}
 )
+_FIND_SCOPED = BatchStatement(f"SELECT item.n, t.client_id, t.scopes {_VALID}", columns={"digest": "bytea"})
 
 
 class ServiceTokenStore:
@@ -53,11 +57,19 @@ class ServiceTokenStore:
         self.lifetime_s = lifetime_s
         self._issue = Batch(database, _ISSUE)
         self._find = Batch(database, _FIND)
+        self._find_scoped = Batch(database, _FIND_SCOPED)
 
     async def issue(
-        self, client: Client, matched_secret: str, restrictions: TokenRestrictions = UNRESTRICTED
+        self,
+        client: Client,
+        matched_secret: str,
+        restrictions: TokenRestrictions = UNRESTRICTED,
+        scopes: Sequence[str] = (),
     ) -> str | None:
-        """Returns a new token. Returns None if the client has changed, or if its application does not exist."""
+        """Returns a new token, with the rights of the application or, with scopes, with these instead.
+
+        Returns None if the client has changed, or if its application does not exist.
+        """
         token = new_service_token(client.application_id)
         row = await self._issue(
             digest=digest(token),
@@ -69,6 +81,7 @@ class ServiceTokenStore:
             lifetime_s=float(self.lifetime_s),
             dpop_jkt=restrictions.dpop_jkt,
             resources=" ".join(restrictions.resources),
+            scopes=" ".join(scopes),
         )
         return token if row else None
 
@@ -78,3 +91,8 @@ class ServiceTokenStore:
             return None
         row = await self._find(digest=digest(token))
         return ServiceIdentity(row["application_id"], row["client_id"]) if row else None
+
+    async def scopes_of(self, token: str) -> tuple[str, tuple[str, ...]] | None:
+        """Returns the client of a valid token and its scopes, which may be none."""
+        row = await self._find_scoped(digest=digest(token)) if claimed_application(token) else None
+        return (row["client_id"], tuple(row["scopes"])) if row else None

@@ -248,7 +248,7 @@ FIND_ACCESS_TOKEN = BatchStatement(
     f"""WITH {CLOCK}
     SELECT item.n, u.user_id, {USER_CLAIMS}, u.phone_verified, u.valid_from, g.scopes,
         c.client_id, c.profile, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now,
-        g.auth_time, g.auth, g.redirect_uri = '' AS is_of_device, a.dpop_jkt, a.resources, g.claims
+        g.auth_time, g.auth, g.redirect_uri = '' AS is_of_device, a.dpop_jkt, a.resources, g.claims, g.act
     FROM clock, {{items}}
     JOIN oauth_access_tokens a ON a.digest = item.digest JOIN oauth_grants g ON g.id = a.grant_id
     JOIN users u ON u.user_id = g.user_id JOIN oauth_clients c ON c.client_id = g.client_id
@@ -269,14 +269,15 @@ CHECK_ACCESS_TOKEN = BatchStatement(
 # it names resources.
 INTROSPECT = BatchStatement(
     """SELECT item.n, c.client_id, c.application_id, found.sub, found.scopes, found.dpop_jkt, found.resources,
-        found.auth, found.auth_time, c.application_id = item.application_id AS is_of_application,
+        found.auth, found.auth_time, found.act, c.application_id = item.application_id AS is_of_application,
         CAST(floor(extract(epoch FROM found.expires)) AS bigint) AS exp
     FROM {items} CROSS JOIN LATERAL (
-        SELECT g.client_id, g.user_id AS sub, g.scopes, a.expires, a.dpop_jkt, a.resources, g.auth, g.auth_time
+        SELECT g.client_id, g.user_id AS sub, g.scopes, a.expires, a.dpop_jkt, a.resources, g.auth, g.auth_time,
+            g.act
         FROM oauth_access_tokens a JOIN oauth_grants g ON g.id = a.grant_id JOIN users u ON u.user_id = g.user_id
         WHERE a.digest = item.digest AND NOT u.disabled AND g.issued >= u.valid_from
         UNION ALL
-        SELECT t.client_id, t.client_id, CAST(ARRAY[] AS text[]), t.expires, t.dpop_jkt, t.resources, NULL, NULL
+        SELECT t.client_id, t.client_id, t.scopes, t.expires, t.dpop_jkt, t.resources, NULL, NULL, NULL
         FROM oauth_service_tokens t JOIN oauth_clients s USING (client_id, application_id)
         WHERE t.digest = item.digest AND 'client_credentials' = ANY (s.grant_types)
     ) found JOIN oauth_clients c ON c.client_id = found.client_id

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sso.oauth.clients.profiles import RULES
-from sso.oauth.errors import InvalidAccessToken, InvalidBoundToken, InvalidDpopProof
+from sso.oauth.errors import InvalidAccessToken, InvalidBoundToken, InvalidDpopProof, MissingOpenidScope
 from sso.oauth.model import AccessToken
 from sso.oauth.tokens.claims import requested_claims, scope_claims
 from sso.oauth.tokens.dpop import DpopProof, DpopProofs
@@ -38,6 +38,8 @@ async def require_bound_token(
 
 
 def userinfo_claims(access: AccessToken) -> dict[str, Any]:
+    if "openid" not in access.scopes:  # an exchanged token, whose client wanted less
+        raise MissingOpenidScope
     claims: dict[str, Any] = {"status": "ok", "sub": access.user_id, **scope_claims(access)}
     claims |= requested_claims(access, "userinfo", phone_verified=access.phone_verified)
     if "trust" in access.scopes:

@@ -5,6 +5,9 @@ _ROLE_META = "The rules that the role gives, below the section that they stand i
 _COUNT_CREATED = "How many records are created."
 
 OF_MODELS = {
+    "ImpersonationRequest.reason": "Why the account is opened, for the audit trail. The user does not see it.",
+    "ImpersonationRequest.minutes": "How long the account stays open.",
+    "ImpersonationRequest.writes": "Whether the profile can be changed and sessions be ended; otherwise nothing can.",
     **{f"{model}.login": _LOGIN_SECTION for model in ("AssignedData", "Assignment", "AssignmentChanges")},
     **{f"{model}.login": _LOGIN_SECTION for model in ("Schema", "SchemaChanges")},
     **{f"{model}.meta": _ROLE_META for model in ("NewRole", "Role", "RoleChanges", "RoleFields", "SchemaRole")},

@@ -115,6 +115,7 @@ RECORDS = {
     "signin_text": "A sentence on the sign-in page.",
     "resource_server": "Whether the client may check access tokens of others.",
     "require_pushed_authorization_requests": "Whether the client must push its authorization requests.",
+    "token_exchange": "Whether the client may exchange access tokens of users that it gets for narrower ones.",
     "dpop_bound_access_tokens": "Whether access tokens of the client must be bound to a key.",
     "access_token_format": "Whether access tokens are opaque or JWTs.",
     "jwks": "The public keys of the client.",

@@ -82,7 +82,8 @@ class StateComparison:
             more, more_warnings = await check_application(tx, self.facts, application_id, statements, self.now)
             failed = [item for item in failed if item.application_id != application_id] + more
             warnings += more_warnings
-        touched = find_touched(self.scope, self.before, self.after, explicit, changes)
+        listed = (change for change in changes if change.application_id not in self.unevaluated)
+        touched = find_touched(self.scope, self.before, self.after, explicit, listed)
         return replace(Impact.of(changes, self.unevaluated, warnings), failed_assertions=failed, touched=touched)
 
     def _is_large(self, application_id: int) -> bool:

@@ -23,7 +23,8 @@ def find_touched(
     """Returns the applications that the write may have changed, each with the users whose facts may have changed
     without a change of their permissions.
 
-    ``explicit`` has the users whose records or attributes the write may have changed.
+    ``explicit`` has the users whose records or attributes the write may have changed. ``changes`` are those that have
+    an event of their own.
     """
     touched = {application_id: set(user_ids) for application_id, user_ids in explicit.items()}
     defined = set()  # applications of which a row, or the project, is in the scope

@@ -5,8 +5,9 @@ network. The index files each role under the rarest attribute that its condition
 a user lead to the few roles worth evaluating. A role that requires no attribute is evaluated for every user; a role
 whose condition can hold for no user is not filed at all.
 
-The index only narrows the search: `find` decodes and evaluates each candidate's condition in full. The index therefore
-works on conditions as they are stored and does not decode a thousand of them when three matter.
+A condition that asks for one attribute and nothing else is met by all who have it. For the others the index only
+narrows the search: `find` decodes and evaluates each candidate's condition in full. The index therefore works on
+conditions as they are stored and does not decode a thousand of them when three matter.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,12 +25,16 @@ Key: TypeAlias = tuple[str, str | NetworkKey]  # an attribute of a user
 Keys: TypeAlias = list[Key]  # the condition holds only for users with one of these; [] holds for no user
 
 
+_ATTRIBUTES = frozenset(("domain", "tag", "purchase"))
+
+
 class ConditionIndex:
     """``stored`` holds the conditions by role name; ``decode`` returns the condition of a role, ready to evaluate."""
 
     def __init__(self, stored: Mapping[str, Mapping[str, Any]], decode: Callable[[str], Condition]) -> None:
         self._decode = decode
-        self._roles_by_key: dict[Key, list[str]] = {}
+        self._met_by_key: dict[Key, list[str]] = {}
+        self._candidates_by_key: dict[Key, list[str]] = {}
         self._prefix_lengths: dict[int, set[int]] = {4: set(), 6: set()}
         self._always_evaluated: list[str] = []
         uses: dict[Key, int] = {}
@@ -39,19 +44,26 @@ class ConditionIndex:
             if keys is None:
                 self._always_evaluated.append(name)
                 continue
+            is_met = len(condition) == 1 and next(iter(condition)) in _ATTRIBUTES
+            roles_by_key = self._met_by_key if is_met else self._candidates_by_key
             for key in keys:
-                self._roles_by_key.setdefault(key, []).append(name)
+                roles_by_key.setdefault(key, []).append(name)
                 if isinstance(key[1], tuple):
                     version, prefix_length, _ = key[1]
                     self._prefix_lengths[version].add(prefix_length)
 
     def find(self, user: UserFacts, when: When) -> frozenset[str]:
         """Returns the names of the roles whose condition holds for the user."""
+        met: set[str] = set()
         candidates = set(self._always_evaluated)
-        if self._roles_by_key:
+        if self._met_by_key or self._candidates_by_key:
             for key in self._user_keys(user):
-                candidates.update(self._roles_by_key.get(key, ()))
-        return frozenset(name for name in candidates if holds(self._decode(name), user, when))
+                if names := self._met_by_key.get(key):
+                    met.update(names)
+                if names := self._candidates_by_key.get(key):
+                    candidates.update(names)
+        met.update(name for name in candidates if holds(self._decode(name), user, when))
+        return frozenset(met)
 
     def _user_keys(self, user: UserFacts) -> Iterator[Key]:
         yield "domain", user.domain

@@ -28,7 +28,7 @@ _LIMIT_INDEX_READS = Statement("SELECT set_config('gin_fuzzy_search_limit', :row
 _WITH_OWN_ENTRY = Statement(
     """SELECT user_id FROM user_records WHERE application_id = :application_id
         AND (private_data #> CAST(:path AS text[]) IS NOT NULL OR public_data #> CAST(:path AS text[]) IS NOT NULL)
-    LIMIT :limit"""
+    ORDER BY user_id LIMIT :limit"""
 )
 _HOLDERS = Statement(
     """SELECT user_id FROM role_assignments WHERE application_id = :application_id AND name = :name

@@ -23,6 +23,7 @@ ROOT_RULES = {
     "can_view_users": "See users, their sessions, games, second factors and permissions.",
     "can_manage_users": "Create, change, disable and delete users, end their sessions and reset their factors.",
     "can_ban_users": "Ban users everywhere, in any project and at any application, and lift bans.",
+    "can_impersonate_users": "Open the account pages of players for some minutes, with a reason. They are told.",
     "can_view_audit": "See every entry of the audit trail.",
     "can_view_applications": "See all applications except the central one, their schemas, roles and assignments.",
     "can_manage_applications": "Change these applications, their schemas, roles, access keys and assignments.",

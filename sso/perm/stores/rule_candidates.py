@@ -13,6 +13,9 @@ from sso.perm.stores.affected_users import limit_index_reads
 
 MAX_FEW = 2_000  # users with an attribute; if there are more, the users are searched in the order of their ids
 WINDOW = 20_000  # users or records that are searched at a time, at most: the search ends when it has found enough
+# Users who are searched in the order of their ids first, for each one that is wanted: this finds a page of an attribute
+# that one in a hundred has, and costs a tenth of what reading MAX_FEW users by the index does.
+FIRST_USERS_PER_RESULT = 150
 USER_KINDS = ("users", "user_records", "role_assignments", "group_users", "project_members")
 
 _SNAPSHOT = Statement("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -116,6 +119,10 @@ async def changed_page(tx: Transaction, at: int, after: str, limit: int) -> Cand
 async def attributes_page(tx: Transaction, attributes: Attributes, after: str, limit: int) -> CandidatePage:
     """Returns users who have one of the attributes."""
     values = {**attributes._asdict(), "after": after, "limit": limit}
+    first = min(FIRST_USERS_PER_RESULT * limit, WINDOW)
+    page = _page(await tx.rows(_MANY_WITH_ATTRIBUTES, window=first, **values), limit)
+    if page.covered is not None:
+        return page
     await limit_index_reads(tx, 20 * MAX_FEW)
     few = await tx.row(_FEW_WITH_ATTRIBUTES, most=MAX_FEW + 1, **values)
     assert few is not None

@@ -49,6 +49,11 @@ _HAS_SECRET_RIGHTS = Statement(
         OR EXISTS (SELECT 1 FROM applications WHERE NOT removed AND secret_data @@ CAST(
             '$.application.*.value == true || $.meta.*.canWrite.value != "none"' AS jsonpath))"""
 )
+_WAS_GIVEN_RIGHTS = Statement(
+    f"""SELECT EXISTS (
+        SELECT FROM role_assignments WHERE user_id = :user_id AND application_id = {CENTRAL_APPLICATION_ID}
+    ) OR EXISTS (SELECT FROM project_members WHERE user_id = :user_id)"""
+)
 _HAS_OWN_SECRET_DATA = Statement(
     "SELECT EXISTS (SELECT 1 FROM user_records WHERE user_id = :user_id AND secret_data <> '{}')"
 )
@@ -133,6 +138,11 @@ async def _replace_roles(tx: Transaction, user_id: str, application_id: int, ass
 async def has_own_secret_data(runner: Runner, user_id: str) -> bool:
     """Returns whether the user has own secret data at an application."""
     return bool(await runner.value(_HAS_OWN_SECRET_DATA, user_id=user_id))
+
+
+async def was_given_rights(runner: Runner, user_id: str) -> bool:
+    """Returns whether someone gave the user a role of the central application or of a project, in force or not."""
+    return bool(await runner.value(_WAS_GIVEN_RIGHTS, user_id=user_id))
 
 
 async def has_secret_rights(runner: Runner, user_id: str) -> bool:

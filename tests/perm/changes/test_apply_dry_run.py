@@ -112,7 +112,7 @@ def test_perm_test_finds_what_an_override_has_passed(studio: Studio, people: Peo
         "permissions": [{"user_id": ANN, "application_id": app, "data": {"roles": ["staff"]}}],
     }
     assert sso(studio, document).returncode == 0
-    assert studio.server.sso(*command).stdout == "1 assertions, 0 of them fail\n"
+    assert studio.server.sso(*command).stdout == "1 assertion holds\n"
     document["permissions"][0]["data"] = {"roles": []}
     assert sso(studio, document).returncode == 1
     assert sso(studio, document, "--override").returncode == 0

@@ -1,5 +1,7 @@
 """The endpoints of AuthZEN: the answers of ``check`` in the standard form."""
 
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import httpx
@@ -177,17 +179,27 @@ def test_actions_of_a_subject_page_by_page(shop: Shop) -> None:
     assert shop.post("search/action", body, signed_in(shop.bob)).json()["results"] == [{"name": "badge"}]
 
 
-def search(shop: Shop, kind: str, headers: dict[str, str] | None = None, limit: int = 2, **changes: Any) -> list[str]:
-    """Follows the pages of a search and returns the ids, of which none comes twice."""
+def search(
+    shop: Shop,
+    kind: str,
+    headers: dict[str, str] | None = None,
+    limit: int = 2,
+    *,
+    between: Callable[[], None] | None = None,
+    **changes: Any,
+) -> list[str]:
+    """Follows the pages of a search and returns the ids, of which none comes twice. ``between`` runs after a page."""
     ids: list[str] = []
     token = ""
     while True:
+        if between is not None and token:
+            between()
         body = {**shop.request(**changes), "page": {"limit": limit, "token": token}}
         response = shop.post(f"search/{kind}", body, headers)
         assert response.status_code == 200, response.text
         page = response.json()
         assert page["page"]["count"] == len(page["results"]) <= limit
-        ids += [item["id"] for item in page["results"]]
+        ids += [item["name" if kind == "action" else "id"] for item in page["results"]]
         token = page["page"]["next_token"]
         if not token:
             assert len(ids) == len(set(ids))
@@ -217,6 +229,39 @@ def test_subjects_are_those_of_whom_an_evaluation_is_true(shop: Shop) -> None:
     project: dict[str, Any] = {"rule": "project.can_view_project", "resource": {"type": "project", "id": shop.project}}
     root = signed_in(shop.studio.root)
     assert {shop.ann.user_id, shop.studio.keeper.user_id} == set(search(shop, "subject", root, **project))
+
+
+def test_searches_have_no_gaps_and_no_repeats_while_rows_change(shop: Shop) -> None:
+    """What has the rule all the time is found once, whatever a writer does between the pages with all the others."""
+    studio, random = shop.studio, Random(7)
+    app, view = studio.application(studio.project()), {"type": "application"}
+    applications = [app, *(studio.application() for _ in range(8))]
+    users = [studio.user() for _ in range(10)]
+    ann, rules = users[0], [f"rule{number}" for number in range(12)]
+    for each in applications:
+        studio.role(each, "holder", *rules)
+        studio.save_data(ann, each, roles=["holder"])
+    for user in users:
+        studio.save_data(user, app, roles=["holder"])
+    steady_users, steady_apps, steady_rules = users[::2], applications[::2], rules[::2]
+
+    def write() -> None:
+        for user in random.sample(users[1::2], 2):
+            studio.save_data(user, app, roles=random.choice(([], ["holder"])))
+        for each in random.sample(applications[1::2], 2):
+            studio.save_data(ann, each, roles=random.choice(([], ["holder"])))
+        shown = random.sample(rules[1::2], 3)
+        studio.role(app, "holder", *steady_rules, *shown)
+
+    root, resource = signed_in(studio.root), {"type": "application", "id": str(app)}
+    for limit in (1, 2, 3):
+        question: dict[str, Any] = {"rule": "rule0", "user": ann.user_id, "between": write}
+        found = search(shop, "subject", root, limit, resource=resource, **question)
+        assert {user.user_id for user in steady_users} <= set(found) <= {user.user_id for user in users}
+        found = search(shop, "resource", signed_in(ann), limit, resource=view, **question)
+        assert set(map(str, steady_apps)) <= set(found)
+        found = search(shop, "action", root, limit, resource=resource, **question)
+        assert set(steady_rules) <= set(found)
 
 
 def test_resources_are_those_of_which_an_evaluation_is_true(shop: Shop) -> None:

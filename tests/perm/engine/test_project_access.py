@@ -173,3 +173,21 @@ def test_builtin_admin_role_has_every_generic_rule() -> None:
     for section, start in (("project", "p/"), ("app", "p/applications/10/"), ("group", f"p/groups/{GROUP_A}/")):
         for rule in builtin_roles.GENERIC_RULES[section]:
             assert f"{start}{section}.{rule}" in lines
+
+
+def test_membership_role_ends_with_the_window_of_its_condition() -> None:
+    """Whichever is earlier counts: the end of the window, or that of the assignment."""
+    roles = [ALL_LEVELS | {"condition": {"time": {"until": NOW + 50}}}]
+    for assignment, ends in (("all", 50), ({"name": "all", "expired": NOW + 9}, 9), ({"name": "all", "ttl": 90}, 50)):
+        result = member(roles, member={"groups": {GROUP_A: [assignment]}})
+        (access,) = result.effective.projects
+        assert [(role.ends - NOW, role.window_end - NOW) for role in access.roles] == [(ends, 50)]
+        assert f"p/groups/{GROUP_A}/group.can:{ends}" in result.short(with_exp=True)
+    closed = member([ALL_LEVELS | {"condition": {"time": {"until": NOW}}}], member={"groups": {GROUP_A: ["all"]}})
+    (access,) = closed.effective.projects
+    assert [(role.applies, role.ends, role.window_end) for role in access.roles] == [(False, 0, 0)]
+
+
+def test_membership_role_that_does_not_exist_gives_nothing() -> None:
+    assert member(member={"project": ["gone", "all"]}).roles() == ["p/all"]
+    assert member(member={"project": ["gone"]}).roles() == []

@@ -15,7 +15,7 @@ from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.records import OwnRecord, RoleRecord, Schema
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rights import Rights
-from sso.perm.engine.service_rights import compute_service_rights
+from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
 from sso.perm.engine.user_facts import UserFacts
 from tests.perm.evaluation import NOW
 
@@ -142,3 +142,18 @@ def test_assigned_role_counts_although_its_condition_does_not_hold() -> None:
     for expired, rules in ((0, {"can_manage_keys"}), (NOW - 1, set())):
         own = OwnRecord(decode_assignments([{"name": "keys", "expired": expired}]))
         assert compute_service_rights(application, PermissionFacts(STAFF, own), NOW).rules == rules
+
+
+def test_guest_has_no_rights_over_the_service() -> None:
+    application = central([RoleRecord("root", condition={"tag": "staff"})])
+    secret = OwnRecord(secret_data={"application": {"canModifySchema": {"value": True}}})
+    guest = replace(STAFF, is_guest=True)
+    assert compute_service_rights(application, PermissionFacts(guest, secret), NOW) == ServiceRights(
+        is_root=False, rules=frozenset(), over_central=False
+    )
+
+
+def test_own_secret_data_is_a_right_over_the_central_application() -> None:
+    secret = OwnRecord(secret_data={"application": {"canModifySchema": {"value": True}}})
+    rights = [compute_service_rights(central([]), PermissionFacts(STAFF, own), NOW) for own in (secret, OwnRecord())]
+    assert [(right.is_root, right.over_central) for right in rights] == [(False, True), (False, False)]

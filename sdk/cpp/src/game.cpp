@@ -1,0 +1,165 @@
+#include "sso/game.hpp"
+
+#include <chrono>
+#include <ctime>
+
+#include "http.hpp"
+#include "keys.hpp"
+#include "session.hpp"
+#include "stages.hpp"
+
+namespace sso {
+
+namespace {
+const char* const token_name = "token";
+const char* const guest_key_name = "guest_key";
+constexpr long request_s = 15;
+
+Player player_of(const Json& body) {
+    return {body["user_id"].as_text(), body["nick"].text(), body["guest"].is_true(), body["jwt"].text(),
+            body["linked"].text()};
+}
+
+Failure sign_in_needed(const std::string& why) { return {Reason::sign_in_needed, why, "", {}}; }
+}  // namespace
+
+const char* name_of(Reason reason) {
+    switch (reason) {
+        case Reason::cancelled: return "cancelled";
+        case Reason::denied: return "denied";
+        case Reason::expired: return "expired";
+        case Reason::closed: return "closed";
+        case Reason::refused: return "refused";
+        case Reason::banned: return "banned";
+        case Reason::invalid: return "invalid";
+        case Reason::no_guests: return "no_guests";
+        case Reason::sign_in_needed: return "sign_in_needed";
+        case Reason::unavailable: return "unavailable";
+        case Reason::not_a_service: return "not_a_service";
+    }
+    return "";
+}
+
+struct Game::State {
+    std::string base_url;
+    Options options;
+    std::unique_ptr<Store> store;
+    std::optional<Player> player;
+    std::atomic<bool> cancelled{false};
+
+    JsonWriter fields() const {
+        JsonWriter writer;
+        if (!options.factor.empty()) writer.add("factor", options.factor);
+        if (options.application_id) writer.add("app_id", options.application_id);
+        return writer;
+    }
+
+    Headers user_headers() const { return {"Authorization: Bearer " + player->jwt, "Factor: " + options.factor}; }
+
+    // The result is returned only once, so its token is stored before anything else.
+    Player keep(const Json& body) {
+        store->set(token_name, body["token"].text());
+        player = player_of(body);
+        return *player;
+    }
+
+    Result<Player> login(const char* path, const JsonWriter& body) {
+        const Exchange exchange = post(base_url + path, body.str(), {}, request_s, nullptr);
+        if (exchange.broken != Broken::no || exchange.answer.body["status"].text() != "OK") return failure_of(exchange);
+        return keep(exchange.answer.body);
+    }
+
+    Result<Player> with_browser(const SignIn& how, const JsonWriter& body, const Headers& headers) {
+        cancelled = false;
+        const auto session = Session::open(base_url, body, headers, how.sign, cancelled);
+        if (!session) return session.failure();
+        std::optional<Stages> stages;
+        if (how.show_stage) stages.emplace(session->socket_url(), how.show_stage);
+        how.show_link(session->link(), session->words());
+        const auto result = session->result(cancelled);
+        if (!result) {
+            if (result.failure().reason == Reason::cancelled) session->close("Error");
+            return result.failure();
+        }
+        const Player signed_in = keep(*result);
+        session->close("Success");
+        return signed_in;
+    }
+};
+
+Game::Game(std::string base_url, Options options, std::unique_ptr<Store> store) : state_(std::make_unique<State>()) {
+    while (!base_url.empty() && base_url.back() == '/') base_url.pop_back();
+    state_->base_url = std::move(base_url);
+    state_->options = std::move(options);
+    state_->store = std::move(store);
+}
+
+Game::~Game() = default;
+
+void Game::cancel() { state_->cancelled = true; }
+
+Result<Player> Game::sign_in(const SignIn& how) { return state_->with_browser(how, state_->fields(), {}); }
+
+Result<Player> Game::link(const SignIn& how) {
+    if (!state_->player || !state_->player->guest) return sign_in_needed("sign the guest in first");
+    return state_->with_browser(how, state_->fields().add("link", "1"), state_->user_headers());
+}
+
+Result<Player> Game::resume(int tries) {
+    const auto token = state_->store->get(token_name);
+    if (!token) return sign_in_needed("nothing is stored");
+    while (true) {
+        const auto result = state_->login("/proxy/api/login", state_->fields().add("token", *token));
+        if (result) return result;
+        if (result.failure().reason == Reason::refused) {
+            state_->store->set(token_name, std::nullopt);
+            return sign_in_needed(result.failure().message);
+        }
+        if (result.failure().reason != Reason::unavailable || --tries <= 0) return result;  // the token stays
+        wait(1, std::atomic<bool>{false});
+    }
+}
+
+Result<Player> Game::sign_in_as_guest() {
+    const auto stored = state_->store->get(guest_key_name);
+    const auto key = stored ? Key::from_pem(*stored) : Key::new_guest_key();
+    if (!key || (!stored && !state_->store->set(guest_key_name, key->pem()))) {
+        return Failure{Reason::invalid, "the key of the device cannot be read or stored", "", {}};
+    }
+    const std::string body = state_->fields()
+                                 .add("public_key", key->public_key())
+                                 .add("ts", static_cast<std::int64_t>(std::time(nullptr)))
+                                 .add("nonce", new_nonce())
+                                 .str();
+    const Exchange exchange =
+        post(state_->base_url + "/proxy/api/guest", body, {"Request-Sign: " + key->sign(body)}, request_s, nullptr);
+    if (exchange.answer.status == 404) return Failure{Reason::no_guests, "the service has no guests", "", {}};
+    if (exchange.broken != Broken::no || exchange.answer.body["status"].text() != "OK") return failure_of(exchange);
+    state_->player = player_of(exchange.answer.body);  // a guest comes back by its key, so no token is stored
+    return *state_->player;
+}
+
+Result<Player> Game::sign_in_with_ticket(const std::string& provider, const std::string& ticket) {
+    return state_->login("/proxy/api/ticket", state_->fields().add("provider", provider).add("ticket", ticket));
+}
+
+Result<bool> Game::may(std::int64_t application_id, const std::string& rule) {
+    if (!state_->player) return sign_in_needed("no player is signed in");
+    const std::string questions = R"({"questions": [)" + JsonWriter().add("rule", rule).str() + "]}";
+    const std::string body = JsonWriter().add("application_id", application_id).add_raw("data", questions).str();
+    const Exchange exchange =
+        post(state_->base_url + "/api/permissions/check", body, state_->user_headers(), request_s, nullptr);
+    if (exchange.broken != Broken::no || exchange.answer.body["status"].text() != "OK") return failure_of(exchange);
+    const auto& answers = exchange.answer.body["data"].items();
+    return !answers.empty() && answers.front()["allow"].is_true();
+}
+
+Result<Done> Game::sign_out() {
+    state_->player.reset();
+    if (!state_->store->set(token_name, std::nullopt)) {
+        return Failure{Reason::invalid, "the stored token cannot be removed", "", {}};
+    }
+    return Done{};
+}
+
+}  // namespace sso

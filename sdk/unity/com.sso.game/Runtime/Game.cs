@@ -1,0 +1,210 @@
+using System;
+using System.Collections.Generic;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace Sso
+{
+    public sealed class Player
+    {
+        public string UserId = "";
+        public string Nick = "";
+        public bool Guest;
+        /// <summary>For the game's own servers, which verify it. Empty without a factor.</summary>
+        public string Jwt = "";
+        /// <summary>After Link: "upgraded", or "merged" into an account that existed.</summary>
+        public string Linked = "";
+    }
+
+    /// <summary>Where a game keeps its token and its guest key. Null removes a value.</summary>
+    public interface IStore
+    {
+        string Get(string name);
+        void Set(string name, string value);
+    }
+
+    public sealed class SignInOptions
+    {
+        /// <summary>Gets the link to open, or to show as a QR code, and the words to show next to it.</summary>
+        public Action<string, string> ShowLink = (url, words) => { };
+        /// <summary>Gets each stage of the page; it opens a WebSocket.</summary>
+        public Action<string> ShowStage;
+        /// <summary>Signs the requests with a new key, for games whose address is shared.</summary>
+        public bool Sign;
+        /// <summary>Cancelled when the player gives up.</summary>
+        public CancellationToken Token = CancellationToken.None;
+    }
+
+    /// <summary>A game: signs its player in and keeps the player signed in. Failures are SignInFailed.</summary>
+    public sealed class Game
+    {
+        private const string TokenName = "token";
+        private const string GuestKeyName = "guest_key";
+        private readonly string baseUrl;
+        private readonly string factor;
+        private readonly long applicationId;
+        private readonly ITransport transport;
+        private readonly IStore store;
+
+        /// <param name="factor">A name of this device, of the game's choice. It belongs to each user JWT.</param>
+        public Game(string baseUrl, ITransport transport, IStore store, string factor = "", long applicationId = 0)
+        {
+            this.baseUrl = baseUrl.TrimEnd('/');
+            this.transport = transport;
+            this.store = store;
+            this.factor = factor;
+            this.applicationId = applicationId;
+        }
+
+        public Player Player { get; private set; }
+
+        /// <summary>Signs the player in with a browser.</summary>
+        public Task<Player> SignIn(SignInOptions options) =>
+            WithBrowser(options, Fields(), new Dictionary<string, string>());
+
+        /// <summary>Signs the guest in with a browser. The player keeps what the guest has.</summary>
+        public Task<Player> Link(SignInOptions options)
+        {
+            if (Player == null || !Player.Guest) throw new SignInFailed(Reason.SignInNeeded, "sign the guest in first");
+            return WithBrowser(options, Fields().Add("link", "1"), UserHeaders());
+        }
+
+        /// <summary>Signs the player in with the stored token, without a browser; this also renews the tokens.</summary>
+        public async Task<Player> Resume(int tries = 3)
+        {
+            string stored = store.Get(TokenName);
+            if (stored == null) throw new SignInFailed(Reason.SignInNeeded, "nothing is stored");
+            while (true)
+            {
+                try
+                {
+                    return await Login("/proxy/api/login", Fields().Add("token", stored));
+                }
+                catch (SignInFailed failed) when (failed.Reason == Reason.Refused)
+                {
+                    store.Set(TokenName, null);
+                    throw new SignInFailed(Reason.SignInNeeded, failed.Message);
+                }
+                catch (SignInFailed failed) when (failed.Reason == Reason.Unavailable && --tries > 0)
+                {
+                    // The token stays, whatever happens.
+                }
+                await transport.Delay(1, CancellationToken.None);
+            }
+        }
+
+        /// <summary>Signs a guest in with the key of this device, which is made at the first call.</summary>
+        public async Task<Player> SignInAsGuest()
+        {
+            string stored = store.Get(GuestKeyName);
+            SigningKey key = stored == null ? SigningKey.Create() : SigningKey.Read(stored);
+            if (stored == null) store.Set(GuestKeyName, key.Stored);
+            string body = Fields()
+                .Add("public_key", key.PublicKey)
+                .Add("ts", DateTimeOffset.UtcNow.ToUnixTimeSeconds())
+                .Add("nonce", SigningKey.NewNonce())
+                .ToString();
+            var headers = new Dictionary<string, string> { ["Request-Sign"] = key.Sign(body) };
+            Answer answer = await Session.First(transport, baseUrl + "/proxy/api/guest", body, headers, CancellationToken.None);
+            if (answer.Status == 404) throw new SignInFailed(Reason.NoGuests, "the service has no guests");
+            if (!answer.IsOk) throw SignInFailed.Of(answer);
+            return Player = PlayerOf(answer.Body); // a guest comes back by its key, so no token is stored
+        }
+
+        /// <summary>Signs the player in with the ticket of a store.</summary>
+        public Task<Player> SignInWithTicket(string provider, string ticket) =>
+            Login("/proxy/api/ticket", Fields().Add("provider", provider).Add("ticket", ticket));
+
+        /// <summary>Asks whether the player may do something.</summary>
+        public async Task<bool> May(long application, string rule)
+        {
+            if (Player == null) throw new SignInFailed(Reason.SignInNeeded, "no player is signed in");
+            string questions = "{\"questions\": [" + new JsonWriter().Add("rule", rule) + "]}";
+            string body = new JsonWriter().Add("application_id", application).AddRaw("data", questions).ToString();
+            string url = baseUrl + "/api/permissions/check";
+            Answer answer = await Session.First(transport, url, body, UserHeaders(), CancellationToken.None);
+            if (!answer.IsOk) throw SignInFailed.Of(answer);
+            IReadOnlyList<Json> answers = answer.Body["data"].Items;
+            return answers.Count > 0 && answers[0]["allow"].IsTrue;
+        }
+
+        /// <summary>Forgets the player. The key of the guest stays: it is the only way back to its progress.</summary>
+        public void SignOut()
+        {
+            Player = null;
+            store.Set(TokenName, null);
+        }
+
+        private JsonWriter Fields()
+        {
+            var fields = new JsonWriter();
+            if (factor != "") fields.Add("factor", factor);
+            if (applicationId != 0) fields.Add("app_id", applicationId);
+            return fields;
+        }
+
+        private Dictionary<string, string> UserHeaders() =>
+            new Dictionary<string, string> { ["Authorization"] = "Bearer " + Player.Jwt, ["Factor"] = factor };
+
+        private async Task<Player> WithBrowser(SignInOptions options, JsonWriter fields, Dictionary<string, string> headers)
+        {
+            Session session = await Session.Register(transport, baseUrl, fields, headers, options.Sign, options.Token);
+            using (var end = CancellationTokenSource.CreateLinkedTokenSource(options.Token))
+            {
+                Task stages = options.ShowStage == null ? Task.CompletedTask : session.FollowStages(options.ShowStage, end.Token);
+                options.ShowLink(session.Link, session.Words);
+                try
+                {
+                    Player player = Keep(await session.Result(end.Token));
+                    await session.Close("Success");
+                    return player;
+                }
+                catch (OperationCanceledException)
+                {
+                    await session.Close("Error");
+                    throw SignInFailed.GaveUp();
+                }
+                finally
+                {
+                    end.Cancel();
+                    await Ended(stages);
+                }
+            }
+        }
+
+        private static async Task Ended(Task task)
+        {
+            try
+            {
+                await task;
+            }
+            catch (OperationCanceledException)
+            {
+            }
+        }
+
+        private async Task<Player> Login(string path, JsonWriter fields)
+        {
+            var headers = new Dictionary<string, string>();
+            Answer answer = await Session.First(transport, baseUrl + path, fields.ToString(), headers, CancellationToken.None);
+            if (!answer.IsOk) throw SignInFailed.Of(answer);
+            return Keep(answer.Body);
+        }
+
+        /// <summary>The result is returned only once, so its token is stored before anything else.</summary>
+        private Player Keep(Json body)
+        {
+            store.Set(TokenName, body["token"].Text);
+            return Player = PlayerOf(body);
+        }
+
+        private static Player PlayerOf(Json body) => new Player
+        {
+            UserId = body["user_id"].AsText,
+            Nick = body["nick"].Text,
+            Guest = body["guest"].IsTrue,
+            Jwt = body["jwt"].Text,
+            Linked = body["linked"].Text,
+        };
+    }
+}

@@ -1,0 +1,46 @@
+using System.Threading;
+using Sso;
+using UnityEngine;
+
+/// <summary>Put this on an object of a scene, and call SignIn from a button.</summary>
+public class SignInButton : MonoBehaviour
+{
+    public string baseUrl = "http://localhost:8000";
+    private readonly CancellationTokenSource given = new CancellationTokenSource();
+    private string shown = "";
+    private Game game;
+
+    private void Awake()
+    {
+        game = new Game(baseUrl, new UnityTransport(), new PlayerPrefsStore(), SystemInfo.deviceUniqueIdentifier);
+    }
+
+    public async void SignIn()
+    {
+        try
+        {
+            Player player = await game.SignIn(new SignInOptions { ShowLink = Show, Token = given.Token });
+            shown = "Hello, " + player.Nick;
+        }
+        catch (SignInFailed failed)
+        {
+            shown = "Not signed in: " + failed.Reason;
+        }
+    }
+
+    private void Show(string url, string words)
+    {
+        shown = "The page must show: " + words;
+        Application.OpenURL(url);
+    }
+
+    private void OnGUI()
+    {
+        GUILayout.Label(shown);
+    }
+
+    private void OnDestroy()
+    {
+        given.Cancel(); // the link is of no use any more
+    }
+}
