@@ -35,9 +35,6 @@ class StreamOperations:
     async def list(self, client_id: str) -> Sequence[SignalStream]:
         return await stream_store.list_streams(self._database, client_id)
 
-    async def count_waiting(self, client_id: str) -> dict[str, int]:
-        return await stream_store.count_waiting(self._database, client_id)
-
     async def get(self, client_id: str, stream_id: str) -> SignalStream:
         return _existing(await stream_store.get_stream(self._database, client_id, stream_id))
 

@@ -72,6 +72,19 @@ def test_wizard_says_what_is_wrong(browser: ConsoleBrowser) -> None:
     assert secret_on(page)
 
 
+def test_client_of_the_profile_fapi2_has_an_address_of_keys(browser: ConsoleBrowser) -> None:
+    new_client(browser, "console-bank", "fapi2", jwks_uri="http://bank.example/jwks.json")
+    assert (browser.page.status_code, "https" in browser.problem) == (422, True)
+    page = new_client(browser, "console-bank", "fapi2", jwks_uri="https://bank.example/jwks.json")
+    assert ("3. Give your library these values" in page, 'id="secret"' in page) == (True, False)
+    page = browser.open("/console/clients/console-bank")
+    assert ("FAPI 2.0 Security Profile" in page, "none (it signs with its keys)" in page) == (True, True)
+    assert ("quickstart/fapi2" in page, "quickstart/flask" in page) == (True, False)
+    browser.submit("/console/clients/console-bank", jwks_uri="https://bank.example/new.json")
+    (row,) = query(browser.server, "SELECT profile, jwks_uri FROM oauth_clients WHERE client_id = 'console-bank'")
+    assert tuple(row.values()) == ("fapi2", "https://bank.example/new.json")
+
+
 def test_client_is_edited_disabled_and_deleted(browser: ConsoleBrowser) -> None:
     new_client(browser, "console-edited")
     path = "/console/clients/console-edited"

@@ -326,6 +326,27 @@ def test_push_is_retried_in_order_and_rejected_events_are_dropped(server: Server
         assert client.call("GET", f"status?stream_id={stream}").json()["status"] == "enabled"
 
 
+def test_stream_that_nobody_receives_is_paused(server: Server, root: Administrator) -> None:
+    """It keeps what it has, gets nothing more, and is told so. Enabled again, it goes on."""
+    client = signal_client(server)
+    stream = client.add_stream()
+    fill = """INSERT INTO signal_events (stream_id, type, txn, expires)
+        SELECT $1, 'verification', 'x', now() + interval '1 day' FROM generate_series(1, 10001)"""
+    query(server, fill, stream)
+    server.run_with_services(lambda services: services.signals.upkeep.pause_overfull())
+    found = client.call("GET", f"status?stream_id={stream}").json()
+    assert found["status"] == "paused"
+    assert "10000 events have not been received" in found["reason"]
+    user_id = user_id_of(server, connected_user(server, client).login)
+    set_disabled(root, user_id, True)
+    assert state(server, stream)["waiting"] == 10002
+    assert names_of(client.take(stream, returnImmediately=True)) == ["stream-updated"]
+    query(server, "DELETE FROM signal_events WHERE stream_id = $1", stream)
+    assert client.call("POST", "status", json={"stream_id": stream, "status": "enabled"}).status_code == 200
+    set_disabled(root, user_id, False)
+    assert sorted(names_of(client.take(stream))) == ["account-enabled", "stream-updated"]
+
+
 def state(server: Server, stream: str) -> dict[str, Any]:
     sql = """SELECT problem, status, reason, (SELECT count(*) FROM signal_events e WHERE e.stream_id = s.stream_id)
         AS waiting FROM signal_streams s WHERE stream_id = $1"""

@@ -27,7 +27,8 @@ CLIENT = "/clients/<client_id>"
 STREAMS = "/clients/<client_id>/signal-streams"
 STREAM = f"{STREAMS}/<stream_id>"
 DAY_S = 86400
-CONFIRMED_FIELDS = ("redirect_uris", "consent", "token_exchange")  # who changes these can get the tokens of users
+# Who changes these can get the tokens of users.
+CONFIRMED_FIELDS = frozenset(("redirect_uris", "consent", "token_exchange", "jwks_uri"))
 CSV_COLUMNS = (
     "client_id", "name", "profile", "public", "disabled", "redirect_uris", "redirect_hosts", "grant_types",
     "application_id", "created",
@@ -76,7 +77,9 @@ def client_pages(console: ConsoleView) -> Blueprint:
             show_client,
             "client-saved",
             lambda _, variables: f"{CLIENTS.path}/{variables['client_id']}",
-            is_important=lambda client, body: any(body[name] != client[name] for name in CONFIRMED_FIELDS),
+            is_important=lambda client, body: any(
+                body.get(name, client[name]) != client[name] for name in CONFIRMED_FIELDS
+            ),
             opens=True,
         ),
     )
@@ -210,12 +213,13 @@ def _framework(key: str) -> Framework:
 
 
 def _changed_client(form: Form, _variables: Variables) -> Record:
-    return {
+    body: Record = {
         "name": form.get("name", "").strip(),
         "redirect_uris": split_list(form.get("redirect_uris", "")),
         "consent": "consent" in form,
         "token_exchange": "token_exchange" in form,
     }
+    return body | ({"jwks_uri": form["jwks_uri"].strip()} if "jwks_uri" in form else {})
 
 
 def _new_client(form: Form, _variables: Variables) -> Record:
@@ -223,8 +227,11 @@ def _new_client(form: Form, _variables: Variables) -> Record:
     body: Record = {
         "client_id": form.get("client_id", "").strip(),
         "name": form.get("name", "").strip(),
-        "profile": "oidc",
+        "profile": framework.profile,
     }
+    if framework.profile == "fapi2":
+        uris = split_list(form.get("redirect_uris", ""))
+        return body | {"redirect_uris": uris, "jwks_uri": form.get("jwks_uri", "").strip()}
     if framework.redirect_uri:
         return body | {"redirect_uris": split_list(form.get("redirect_uris", "")), "public": framework.is_public}
     body["grant_types"] = list(framework.grant_types)

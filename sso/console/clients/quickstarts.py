@@ -23,9 +23,12 @@ class Framework:
     run: str = ""
     is_public: bool = False  # it cannot keep a secret
     grant_types: tuple[str, ...] = ()  # in place of the default
+    profile: str = "oidc"
 
     @property
     def about(self) -> str:
+        if self.profile == "fapi2":
+            return "Web site with keys: the FAPI 2.0 Security Profile"
         if self.is_public:
             return "Public client with PKCE" if self.redirect_uri else "Public client, confirmed on a phone"
         return "Web site with a secret" if self.redirect_uri else "Client credentials, no users"
@@ -81,6 +84,7 @@ FRAMEWORKS = {
             "httpd.conf", "apache/httpd.conf", "sudo apt-get install apache2 libapache2-mod-auth-openidc",
             '/usr/sbin/apache2 -X -f "$PWD/httpd.conf"',
         ),
+        Framework("fapi2", "Highest security (FAPI 2.0)", "bank", "https://bank.example/callback", profile="fapi2"),
         Framework("other", "Other (OpenID Connect)", "my-site", "https://site.example/callback"),
     )
 }  # fmt: skip
