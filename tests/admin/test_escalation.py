@@ -126,7 +126,8 @@ def test_moved_application_takes_no_rights_along(studio: Studio, applications: A
     assert applications.request("PATCH", path, json={"project_id": "nowhere"}).status_code == 400
 
 
-def test_project_rights_do_not_move_applications(studio: Studio, projects: Administrator) -> None:
+def test_project_rights_do_not_move_applications(studio: Studio) -> None:
+    projects = administrator(studio, "can_manage_projects")  # a new one: who has an application gets 404 for others
     application_id = studio.application(studio.project())
     body = {"project_id": studio.project()}
     assert projects.request("PATCH", f"/applications/{application_id}", json=body).status_code == 403

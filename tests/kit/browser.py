@@ -2,7 +2,6 @@
 
 Also a mailbox, an authenticator app, and a connection to each worker."""
 
-import asyncio
 import itertools
 import re
 import time
@@ -14,12 +13,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Self
 
-import asyncpg
 import httpx
 import orjson
 import pyotp
 
 from tests.kit.builders import PASSWORD
+from tests.kit.kept_connection import fetch
 from tests.kit.server import Server, until
 
 SESSION, VISIT = "sso_session", "sso_visit"
@@ -238,16 +237,7 @@ def forget_authentication(server: Server) -> None:
 
 def query(server: Server, sql: str, *values: Any) -> list[Any]:
     """Returns the rows of a query on the server's database."""
-
-    async def run() -> list[Any]:
-        connection = await asyncpg.connect(server.settings["SSO_DATABASE_URL"])
-        try:
-            return list(await connection.fetch(sql, *values))
-        finally:
-            await connection.close()
-
-    with asyncio.Runner() as runner:
-        return runner.run(run())
+    return fetch(server.settings["SSO_DATABASE_URL"], sql, *values)
 
 
 def user_id_of(server: Server, login: str) -> str:

@@ -79,9 +79,9 @@ def introspect(service: Site, token: str) -> dict[str, Any]:
 
 
 def test_exchanged_token_is_narrower_and_names_who_acts_for_the_user(
-    server: Server, shop: Site, chat: Site, mail: Site, browser: Browser
+    server: Server, shop: Site, chat: Site, mail: Site
 ) -> None:
-    token = player_token(shop, browser)
+    token = player_token(shop, new_browser(server).sign_in())  # of a user without other entries
     before = introspect(chat, token)
     answer = exchange(chat, token, audience=mail.client_id, scope="openid")
     assert set(answer) == {"access_token", "issued_token_type", "token_type", "expires_in", "scope"}

@@ -1,0 +1,60 @@
+"""A connection that stays open from one query of a test to the next: opening one takes ten times as long."""
+
+import asyncio
+import atexit
+import functools
+import threading
+from contextlib import closing, suppress
+from typing import Any
+
+import asyncpg
+
+# What the driver raises if PostgreSQL has closed the connection in the meantime.
+_LOST = (asyncpg.PostgresConnectionError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError,
+         asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)  # fmt: skip
+
+
+class KeptConnection:
+    """The connection to the database that was asked last. One thread may use it."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner(loop_factory=asyncio.SelectorEventLoop)
+        self._dsn = ""
+        self._connection: Any = None
+
+    def fetch(self, dsn: str, sql: str, *values: Any) -> list[Any]:
+        return self._runner.run(self._fetch(dsn, sql, *values))
+
+    def close(self) -> None:
+        self._terminate()
+        self._runner.close()
+
+    async def _fetch(self, dsn: str, sql: str, *values: Any) -> list[Any]:
+        if self._connection and self._dsn == dsn:
+            # Nothing is executed on a connection that PostgreSQL has closed, so the query may be sent again.
+            with suppress(*_LOST):
+                return list(await self._connection.fetch(sql, *values))
+        self._terminate()
+        self._connection = await asyncpg.connect(dsn, statement_cache_size=0)  # tests change tables
+        self._dsn = dsn
+        return list(await self._connection.fetch(sql, *values))
+
+    def _terminate(self) -> None:
+        if self._connection:
+            self._connection.terminate()
+        self._connection = None
+
+
+def fetch(dsn: str, sql: str, *values: Any) -> list[Any]:
+    """Returns the rows of a query."""
+    if threading.current_thread() is threading.main_thread():
+        return _of_main_thread().fetch(dsn, sql, *values)
+    with closing(KeptConnection()) as connection:
+        return connection.fetch(dsn, sql, *values)
+
+
+@functools.cache
+def _of_main_thread() -> KeptConnection:
+    connection = KeptConnection()
+    atexit.register(connection.close)
+    return connection
