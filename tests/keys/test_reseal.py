@@ -30,6 +30,8 @@ from sso.perm.stores.access_keys import add_access_key
 from sso.perm.stores.email_secret import get_or_create_email_secret
 from sso.personal_data.games.queue_store import data_secret
 from sso.services import Services, build
+from sso.ssf.model import NewSettings
+from sso.ssf.stream_store import add_stream
 from sso.state.apply import Applier
 from sso.state.document import parse
 from sso.upstream.identity_store import PendingIdentity
@@ -121,6 +123,11 @@ async def fill_deleted_secrets(services: Services) -> None:
     await services.database.transaction(keep_secrets, services.keyring, 1, {"client_secret": CLIENT_SECRET})
 
 
+async def fill_signal_streams(services: Services) -> None:
+    settings = NewSettings("push", "https://receiver.example", "Bearer a secret of the receiver", (), "")
+    assert await services.database.transaction(add_stream, services.keyring, "shop", settings)
+
+
 # A new sealed column needs an entry here, so that the tests cover it.
 FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "users.totp_sealed": fill_users,
@@ -139,6 +146,7 @@ FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "pending_identities.identity_sealed": fill_pending_identities,
     "webhooks.secret_sealed": fill_webhooks,
     "deleted_secrets.secrets_sealed": fill_deleted_secrets,
+    "signal_streams.authorization_sealed": fill_signal_streams,
 }
 VALUES = len(FILL) + 3  # fill_clients adds two secrets, and fill_linked_identities a mail
 
