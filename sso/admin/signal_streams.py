@@ -63,8 +63,8 @@ class SignalStreamResource:
 
         async def work(tx: Transaction) -> None:
             await _lock_client(tx, request)
-            path = request.path
-            await operations.delete_stream(tx, request.caller.actor, path["client_id"], path["stream_id"])
+            client_id, stream_id = from_path_id(request.path["client_id"]), request.path["stream_id"]
+            await operations.delete_stream(tx, request.caller.actor, client_id, stream_id)
 
         await self._database.transaction(work)
         return AdminResponse({})
@@ -107,7 +107,7 @@ def signal_stream_routes(streams: SignalStreamResource) -> tuple[AdminRoute, ...
 
 
 async def _lock_client(tx: Transaction, request: AdminRequest) -> None:
-    client = await lock_client(tx, request.path["client_id"])
+    client = await lock_client(tx, from_path_id(request.path["client_id"]))
     if client is None:
         raise NotFound("client not found")
     require_rights_of_client(request.caller, client)

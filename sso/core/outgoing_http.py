@@ -65,12 +65,12 @@ class OutgoingClient:
                     return await self._send_to_allowed_address(client, method, httpx.URL(url), content)
         except trio.TooSlowError:
             raise NoAnswer(f"no answer within {timeout_s:g} seconds") from None
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
             raise NoAnswer(type(error).__name__) from None
 
     async def check_host(self, url: str) -> None:
         """Raises AddressRefused if the host has addresses now and none of them is allowed."""
-        with trio.move_on_after(self._limits.timeout_s / 2), suppress(OSError, httpx.InvalidURL):
+        with trio.move_on_after(self._limits.timeout_s / 2), suppress(OSError, httpx.InvalidURL, UnicodeError):
             await self._allowed_addresses(httpx.URL(url))
 
     async def _send_to_allowed_address(

@@ -19,6 +19,7 @@ def from_path_id(text: str) -> str:
         return text
     encoded = text[1:]
     try:
-        return base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True).decode()
+        decoded = base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return text
+    return decoded if path_id(decoded) == text else text  # an id has one form

@@ -63,6 +63,19 @@ _DELETE_EXPIRED = {
     )
     for table in TABLES
 }
+# A site whose user has no valid tokens there may still have a session, so its streams go on to tell of the user.
+_DELETE_EXPIRED["oauth_grants"] = Statement(
+    f"""WITH expired AS (SELECT ctid FROM oauth_grants WHERE {_EXPIRED} LIMIT {MAX_ROWS} FOR UPDATE SKIP LOCKED),
+    deleted AS (
+        DELETE FROM oauth_grants WHERE ctid IN (SELECT ctid FROM expired) RETURNING client_id, user_id, act
+    ), known AS (
+        INSERT INTO signal_subjects (stream_id, user_id)
+        SELECT DISTINCT s.stream_id, d.user_id FROM deleted d JOIN signal_streams s USING (client_id)
+        WHERE cardinality(d.act) = 0 ORDER BY 1, 2
+        ON CONFLICT DO NOTHING
+    )
+    SELECT count(*) FROM deleted"""
+)
 
 
 # Ids ascend with time in these tables, so the oldest rows are found without an index on their time.
@@ -143,6 +156,7 @@ _DELETE_UNUSED_CLIENTS = Statement(
         SELECT client_id FROM oauth_clients c
         WHERE registration_used < now() - make_interval(
                 days => CASE WHEN approved THEN :days ELSE least(:days, {MAX_WAITING_DAYS}) END)
+            AND NOT (approved AND disabled)  -- an administrator has refused or disabled it, which stays known
             AND NOT EXISTS (SELECT FROM oauth_grants g WHERE g.client_id = c.client_id)
         LIMIT {MAX_ROWS} FOR UPDATE SKIP LOCKED),
     deleted AS (DELETE FROM oauth_clients WHERE client_id IN (SELECT client_id FROM unused) RETURNING 1)

@@ -9,7 +9,7 @@ from sso.accounts.visitor import Visitor
 from sso.oauth.authorization.request import Parameters, ui_locales
 from sso.oauth.logout import PARAMETERS, Logout, LogoutRequest
 from sso.web import language
-from sso.web.cookies import SESSION_COOKIE, delete_cookie
+from sso.web.cookies import IMPERSONATION_COOKIE, SESSION_COOKIE, delete_cookie
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import form_fields, page
@@ -62,6 +62,7 @@ def logout_pages(logout: Logout, visitor: Visitor, sessions: SessionStore) -> Bl
         await sessions.end(session.user.user_id, session.id)
         response = await signed_out(logout_request)
         delete_cookie(response, SESSION_COOKIE)
+        delete_cookie(response, IMPERSONATION_COOKIE)
         return response
 
     async def signed_out(logout_request: LogoutRequest) -> Response:

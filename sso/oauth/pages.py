@@ -186,6 +186,7 @@ def authorize_pages(
             host=pending.request.redirect.origin.partition("://")[2],
             consent=consent,
             third_party=_third_party(pending.request),
+            resources=pending.request.resources if pending.request.client.registered_by else (),
             port=pending.request.redirect.loopback_port if _acts_for_user(pending.request) else None,
             knows=describe_scopes(pending.request.disclosed_scopes),
             offline="offline_access" in pending.request.scopes,

@@ -12,10 +12,11 @@ EXPIRES = f"now() + interval '{KEPT_DAYS} days'"
 # The same for all signals of a transaction, and different after the database was restored from a backup.
 TXN = "CAST(pg_current_xact_id() AS text) || '-' || CAST(extract(epoch FROM now()) * 1000000 AS bigint)"
 
-# The streams of the clients that know the user: by a grant, by a consent, or because they have had a signal about the
-# user, who may have no grant any more. A client that the receiver has removed the user from gets none.
+# The streams of the clients that know the user: by a grant (not that of an exchanged token), by a consent, or because
+# the user had a grant or they have had a signal about the user. A client that the receiver has removed the user from
+# gets none.
 _RECEIVERS = """known_clients AS (
-        SELECT client_id FROM oauth_grants WHERE user_id = :user_id
+        SELECT client_id FROM oauth_grants WHERE user_id = :user_id AND cardinality(act) = 0
         UNION SELECT client_id FROM oauth_consents WHERE user_id = :user_id
     ), receivers AS (
         SELECT s.stream_id, s.method, s.events, s.client_id, c.profile, c.application_id
@@ -59,10 +60,11 @@ _RECORD = Statement(
 _RECORD_SESSIONS = Statement(
     f"""WITH {_RECEIVERS}, sessions AS (
         SELECT DISTINCT r.stream_id, CASE WHEN r.profile <> 'strict' THEN g.sid END AS sid
-        FROM receivers r JOIN oauth_grants g ON g.client_id = r.client_id AND g.user_id = :user_id
+        FROM receivers r LEFT JOIN oauth_grants g ON g.client_id = r.client_id AND g.user_id = :user_id
         WHERE '{SignalType.SESSION_REVOKED}' = ANY (r.events)
-            AND (CAST(:sids AS text[]) IS NULL OR g.sid = ANY (CAST(:sids AS text[])))
-            AND g.sid IS DISTINCT FROM CAST(:kept_sid AS text)
+            AND CASE WHEN CAST(:sids AS text[]) IS NULL THEN true ELSE g.sid = ANY (CAST(:sids AS text[])) END
+            -- Without a grant nothing is known about the sessions of the site, so all of them end.
+            AND (g.id IS NULL OR g.sid IS DISTINCT FROM CAST(:kept_sid AS text))
     ), recorded AS (
         INSERT INTO signal_events (stream_id, type, sub, sid, data, txn, expires)
         SELECT stream_id, '{SignalType.SESSION_REVOKED}', :user_id, sid, :data, {TXN}, {EXPIRES} FROM sessions

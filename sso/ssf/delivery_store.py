@@ -13,7 +13,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row
 from sso.delivery.due_queue import LEASE_S
 from sso.signals.event_types import SignalType
-from sso.ssf.model import StoredSignal, authorization_purpose
+from sso.ssf.model import StoredSignal, authorization_purpose, is_stream_id
 
 _IS_DELIVERED = f"e.expires > now() AND (s.status = 'enabled' OR e.type = '{SignalType.STREAM_UPDATED}')"
 _COLUMNS = "e.id, e.jti, e.at, e.type, e.sub, e.sid, e.email, e.data, e.txn, s.stream_id, s.client_id, c.id_alg"
@@ -47,7 +47,7 @@ _CLAIM = Statement(
             AND s.lease_until <= now()
             AND EXISTS (SELECT FROM oauth_clients c WHERE c.client_id = s.client_id AND NOT c.disabled)
             AND EXISTS (SELECT FROM signal_events e WHERE e.stream_id = s.stream_id AND {_IS_DELIVERED})
-        ORDER BY s.next_try LIMIT 1 FOR UPDATE OF s SKIP LOCKED
+        ORDER BY s.next_try LIMIT 1 FOR NO KEY UPDATE OF s SKIP LOCKED
     ) RETURNING stream_id, client_id, endpoint_url, authorization_sealed, tries, lease"""
 )
 _NEXT = Statement(
@@ -98,6 +98,8 @@ class SignalDeliveries:
         self, client_id: str, stream_id: str, received: Sequence[str], problem: str, limit: int
     ) -> list[StoredSignal] | None:
         """Removes the events with these ids and returns the next ones. Returns None if there is no such stream."""
+        if not is_stream_id(stream_id):
+            return None
         rows = await self._database.rows(
             _POLL, client_id=client_id, stream_id=stream_id, received=list(received), problem=problem, limit=limit
         )

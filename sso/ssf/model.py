@@ -1,5 +1,6 @@
 """A stream of signals as it is stored, and as its receiver sees it."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,10 @@ METHODS = {"push": PUSH, "poll": POLL}
 MIN_VERIFICATION_S = 10  # between two verifications of a stream
 MAX_WAITING = 10_000  # events of a stream; then it is paused
 POLL_PATH = "/ssf/poll"
+
+
+def is_stream_id(text: str) -> bool:
+    return re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text) is not None
 
 
 def authorization_purpose(stream_id: str) -> str:

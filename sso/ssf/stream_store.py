@@ -8,14 +8,23 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.signals.event_types import SignalType
 from sso.signals.recording_store import EXPIRES, TXN
-from sso.ssf.model import MAX_WAITING, MIN_VERIFICATION_S, NewSettings, SignalStream, authorization_purpose
+from sso.ssf.model import (
+    MAX_WAITING,
+    MIN_VERIFICATION_S,
+    NewSettings,
+    SignalStream,
+    authorization_purpose,
+    is_stream_id,
+)
 
 MAX_STREAMS = 10  # of one client
 OVERFULL = f"more than {MAX_WAITING} events have not been received; later ones are not kept"
 
 _LIST = Statement("SELECT * FROM signal_streams WHERE client_id = :client_id ORDER BY created, stream_id")
 _GET = Statement("SELECT * FROM signal_streams WHERE stream_id = :stream_id AND client_id = :client_id")
-_LOCK = Statement("SELECT * FROM signal_streams WHERE stream_id = :stream_id AND client_id = :client_id FOR UPDATE")
+_LOCK = Statement(
+    "SELECT * FROM signal_streams WHERE stream_id = :stream_id AND client_id = :client_id FOR NO KEY UPDATE"
+)
 # Two concurrent requests must not both add the last stream.
 _LOCK_CLIENT = Statement("SELECT client_id FROM oauth_clients WHERE client_id = :client_id FOR NO KEY UPDATE")
 _COUNT = Statement("SELECT count(*) FROM signal_streams WHERE client_id = :client_id")
@@ -40,6 +49,7 @@ _SET_STATUS = Statement(
         next_try = now()
     WHERE stream_id = :stream_id RETURNING *"""
 )
+_DROP_EARLIER = Statement("DELETE FROM signal_events WHERE stream_id = :stream_id AND type = :type AND sub IS NULL")
 _DROP_EVENTS = Statement("DELETE FROM signal_events WHERE stream_id = :stream_id")
 _ADD_EVENT = Statement(
     f"""INSERT INTO signal_events (stream_id, type, data, txn, expires)
@@ -56,7 +66,7 @@ _PAUSE_OVERFULL = Statement(
             AND (SELECT count(*) FROM (
                 SELECT 1 FROM signal_events e WHERE e.stream_id = s.stream_id LIMIT {MAX_WAITING} + 1
             ) waiting) > {MAX_WAITING}
-        ORDER BY s.stream_id FOR UPDATE SKIP LOCKED
+        ORDER BY s.stream_id FOR NO KEY UPDATE SKIP LOCKED
     ), paused AS (
         UPDATE signal_streams s SET status = 'paused', reason = :reason, overfull = true
         FROM overfull WHERE s.stream_id = overfull.stream_id RETURNING s.stream_id, s.client_id, s.method
@@ -99,10 +109,14 @@ async def count_waiting(runner: Runner, client_id: str) -> dict[str, int]:
 
 
 async def get_stream(runner: Runner, client_id: str, stream_id: str) -> SignalStream | None:
+    if not is_stream_id(stream_id):
+        return None
     return _stream(await runner.row(_GET, client_id=client_id, stream_id=stream_id))
 
 
 async def lock_stream(tx: Transaction, client_id: str, stream_id: str) -> SignalStream | None:
+    if not is_stream_id(stream_id):
+        return None
     return _stream(await tx.row(_LOCK, client_id=client_id, stream_id=stream_id))
 
 
@@ -139,7 +153,8 @@ async def set_status(tx: Transaction, stream_id: str, status: str, reason: str) 
 
 
 async def add_stream_event(tx: Transaction, stream_id: str, signal: SignalType, data: dict[str, str]) -> None:
-    """Adds an event about the stream itself."""
+    """Adds an event about the stream itself. Only the last one of each type matters."""
+    await tx.value(_DROP_EARLIER, stream_id=stream_id, type=signal)
     await tx.value(_ADD_EVENT, stream_id=stream_id, type=signal, data=data)
 
 

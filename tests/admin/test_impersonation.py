@@ -140,6 +140,11 @@ def test_nobody_opens_the_account_of_an_administrator(
     assert ask(administrator(studio, "can_manage_users"), player.user_id).status_code == 403
     assert ask(support, player.user_id, writes=True).status_code == 403
     assert ask(support, "999999999").status_code == 404
+    elsewhere = studio.user()  # an administrator at another address only
+    condition = {"and": [{"uid": [elsewhere.user_id]}, {"ip": "203.0.113.0/24"}]}
+    rules = {"private_data": {"can_manage_users": {"value": True}}}
+    studio.server.apply({"roles": {"1": [{"name": "remote", "meta": rules, "condition": condition}]}})
+    assert ask(support, elsewhere.user_id).status_code == 403
     disabled = studio.user()
     studio.server.sso("user", "disable", disabled.user_id)
     assert ask(support, disabled.user_id).status_code == 409
@@ -311,6 +316,21 @@ def test_changes_need_a_further_right_and_are_audited(server: Server, studio: St
         player.user_id,
     )
     assert (event["address"], "support" in event["detail"]) == ("", True)
+
+
+def test_visit_ends_with_the_sign_out_and_with_the_right_to_change(server: Server, studio: Studio) -> None:
+    colleague = studio.user()
+    studio.give_rules(colleague, "can_impersonate_users", "can_manage_users")
+    caller, player = Administrator.of(colleague), studio.user()
+    with fresh_browser(server, colleague.login) as browser:
+        open_account(browser, link(caller, player))
+        browser.get("/console")
+        assert browser.submit("/logout").is_redirect
+        assert browser.get("/account").headers["Location"].startswith("/login")
+    with Browser(server) as browser:
+        open_account(browser, link(caller, player, writes=True))
+        studio.give_rules(colleague, "can_impersonate_users")
+        assert browser.get("/account").is_redirect
 
 
 def test_operator_gets_a_link_by_command(server: Server, studio: Studio) -> None:

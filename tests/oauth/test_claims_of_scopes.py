@@ -17,6 +17,7 @@ def user(*scopes: str, **fields: Any) -> Any:
         "lang": "de",
         "email_verified": True,
         "updated_at": 5,
+        "claims": None,
     }
     return SimpleNamespace(scopes=scopes, **usual | fields)
 

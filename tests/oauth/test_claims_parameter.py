@@ -58,7 +58,8 @@ def test_claims_of_the_scopes_stay(oidc: Site, browser: Browser) -> None:
         '{"userinfo": {"email": {"essential": 1}}}', '{"userinfo": {"email": {"values": "a"}}}',
         '{"userinfo": {"email": {"value": 1, "values": []}}}', '{"id_token": {"sub": {"value": 5}}}',
         '{"id_token": {"sub": {"values": ["1", "2"]}}}', '{"id_token": {"acr": {"values": [1]}}}', "[" * 4000,
-        '{"id_token": {"é": ' + "9" * 4090,
+        '{"id_token": {"é": ' + "9" * 4090, '{"id_token": {"sub": {"value": "\\u0000"}}}',
+        '{"id_token": {"acr": {"essential": true, "values": ["a b"]}}}',
     ],
 )  # fmt: skip
 def test_malformed_parameter_is_refused(oidc: Site, browser: Browser, text: str) -> None:

@@ -182,12 +182,20 @@ def test_registration_token_of_another_client_is_refused(service: RegistrationSe
     assert service.client(one["client_id"])["redirect_uris"] == one["redirect_uris"]
 
 
+def test_text_that_is_no_id_is_an_unknown_client(service: RegistrationService) -> None:
+    with service.server.client() as http:
+        for method in ("GET", "DELETE"):
+            answer = http.request(method, "/proxy/oauth/register/%00", headers={"Authorization": "Bearer x"})
+            assert answer.status_code == 401, answer.text
+
+
 def test_metadata_that_is_refused_names_the_field(service: RegistrationService) -> None:
     own = service.server.base_url
     new_site(service.server, profile="oidc", name="Tank Shop", first_party=True)
     refused: list[tuple[dict[str, Any], str]] = [
         ({"redirect_uris": []}, "redirect_uris"),
         ({"redirect_uris": ["javascript:alert(1)"]}, "redirect_uris[0]"),
+        ({"redirect_uris": ["https://[x"]}, "redirect_uris[0]"),
         ({"redirect_uris": ["https://a.example.com/cb#x"]}, "redirect_uris[0]"),
         ({"redirect_uris": ["https://user@a.example.com/cb"]}, "redirect_uris[0]"),
         ({"redirect_uris": [f"{own}/login"]}, "redirect_uris[0]"),

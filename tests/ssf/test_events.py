@@ -6,6 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from sso.db.cleanup import _DELETE_EXPIRED
 from tests.admin.conftest import Administrator
 from tests.kit.browser import AuthenticatorApp, query, user_id_of
 from tests.kit.browser import Browser as PageBrowser
@@ -127,6 +128,20 @@ def test_change_is_signalled(
     assert [(item["credential_type"], item["change_type"]) for item in changed] == CREDENTIALS.get(change, [])
     if change is add_totp:
         assert len({item["txn"] for item in events}) == 1
+
+
+def test_user_whose_tokens_have_expired_is_still_known(
+    server: Server, root: Administrator, both: BothReceivers
+) -> None:
+    """A site has a session of its own for longer than its tokens are valid."""
+    browser = new_browser(server).sign_in()
+    both.client.site.tokens(browser)
+    user_id = user_id_of(server, browser.login)
+    query(server, "UPDATE oauth_grants SET expires = now() - interval '1 second' WHERE user_id = $1", user_id)
+    query(server, _DELETE_EXPIRED["oauth_grants"].sql)
+    assert not query(server, "SELECT id FROM oauth_grants WHERE user_id = $1", user_id)
+    disable_and_enable(server, browser, root)
+    assert names_of(both.about(user_id, 3)) == [DISABLED, REVOKED, ENABLED]
 
 
 def test_new_address_is_told_to_clients_that_may_read_it(

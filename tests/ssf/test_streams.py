@@ -122,6 +122,7 @@ INVALID: list[tuple[str, str, Any, str]] = [
     ("POST", "poll", {}, "stream_id"),
     ("GET", "status", None, "stream_id"),
 ]
+UNKNOWN = ("%00", "a%20b", "%C3%A4")
 
 
 @pytest.mark.parametrize(("method", "path", "body", "named"), INVALID)
@@ -129,6 +130,13 @@ def test_invalid_request_names_the_field(client: SignalClient, method: str, path
     answer = client.call(method, path, json=body)
     assert error_of(answer) == (400, "invalid_request"), answer.text
     assert named in answer.json()["error_description"]
+
+
+@pytest.mark.parametrize("stream_id", UNKNOWN)
+def test_text_that_is_no_id_is_an_unknown_stream(client: SignalClient, stream_id: str) -> None:
+    assert client.call("GET", f"status?stream_id={stream_id}").status_code == 404
+    assert client.call("GET", f"stream?stream_id={stream_id}").status_code == 404
+    assert client.call("POST", f"poll?stream_id={stream_id}", json={"returnImmediately": True}).status_code == 404
 
 
 def test_header_of_the_receiver_is_one_line(client: SignalClient) -> None:

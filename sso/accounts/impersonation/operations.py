@@ -35,8 +35,8 @@ ADVICE = Text("To end it at once, sign out everywhere else on your account page.
 class ImpersonationRights(Protocol):
     """Judges by the permissions at the moment of the call."""
 
-    async def may_impersonate(self, user_id: str, address: Address) -> bool:
-        """Returns whether this administrator may look at accounts."""
+    async def may_impersonate(self, user_id: str, address: Address, *, may_write: bool) -> bool:
+        """Returns whether this administrator may look at accounts, or change something there."""
 
     async def is_protected(self, user: User, address: Address | None) -> bool:
         """Returns whether the user has, or may have, administrative rights."""
@@ -108,9 +108,10 @@ class Impersonations:
         found = await store.find(self.database, secret)
         if found is None or await self.rights.is_protected(found.user, address):
             return None
-        if found.impersonator and not await self.rights.may_impersonate(found.impersonator, address):
-            return None
-        return found
+        if found.impersonator is None:
+            return found
+        is_allowed = await self.rights.may_impersonate(found.impersonator, address, may_write=found.may_write)
+        return found if is_allowed else None
 
     async def end(self, impersonation: Impersonation, address: Address) -> None:
         await self.database.transaction(self._end, impersonation, address)

@@ -60,7 +60,7 @@ def impersonation_pages(impersonations: Impersonations, visits: ImpersonatedVisi
 
     @routes.post(END)
     async def end() -> Response:
-        """Works as well when the visit is over: the administrator is back in their own account."""
+        """Works as well when the visit was ended elsewhere: the administrator is back in their own account."""
         form, secret = await form_fields(), read_cookie(IMPERSONATION_COOKIE)
         check_csrf(secret, form.get("csrf"))
         if visit := await visits.find(secret):

@@ -33,7 +33,14 @@ from sso.accounts.visitor import Visitor
 from sso.core.errors import RetryLater
 from sso.web import language
 from sso.web.client_connection import client_connection
-from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie
+from sso.web.cookies import (
+    IMPERSONATION_COOKIE,
+    SESSION_COOKIE,
+    VISIT_COOKIE,
+    delete_cookie,
+    read_cookie,
+    read_device_cookie,
+)
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import form_fields, page
@@ -217,6 +224,7 @@ def login_pages(
         else:
             return response  # a form of another site is sent without our cookies and must not delete them
         delete_cookie(response, SESSION_COOKIE)
+        delete_cookie(response, IMPERSONATION_COOKIE)
         delete_cookie(response, VISIT_COOKIE)
         return response
 

@@ -21,7 +21,15 @@ from sso.accounts.visitor import browser_label, remember_browser
 from sso.core.ban import ban_in_force
 from sso.db.clock import DatabaseClock
 from sso.web import language
-from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie, set_cookie
+from sso.web.cookies import (
+    IMPERSONATION_COOKIE,
+    SESSION_COOKIE,
+    VISIT_COOKIE,
+    delete_cookie,
+    read_cookie,
+    read_device_cookie,
+    set_cookie,
+)
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
 
@@ -112,6 +120,8 @@ class LoginCompletion:
             path = step + next_query(path.partition("#")[0])  # a path with a fragment is no path to continue at
         response = see_other(path)
         set_cookie(response, SESSION_COOKIE, session.secret, self._life_s)
+        if read_cookie(IMPERSONATION_COOKIE):  # of someone who has used this browser before
+            delete_cookie(response, IMPERSONATION_COOKIE)
         remember_browser(response, self._devices, session.user)
         delete_cookie(response, VISIT_COOKIE)
         return response

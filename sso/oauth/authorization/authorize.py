@@ -173,7 +173,9 @@ class Authorize:
             raise _unmet_requirements(pending.request)
 
     async def _must_consent(self, request: AuthorizationRequest, session: Session) -> bool:
-        if "consent" in request.prompts or asks_each_time(request):
+        # Users allow a third party to act for them at another service each time: a consent is only about scopes.
+        acts_elsewhere = bool(request.client.registered_by and request.resources)
+        if "consent" in request.prompts or asks_each_time(request) or acts_elsewhere:
             return True
         if not request.client.consent:
             return False

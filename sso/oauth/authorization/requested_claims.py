@@ -88,8 +88,8 @@ def _acr_values(request: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _texts(request: Mapping[str, Any], path: str) -> list[str]:
     values = _values(request) or ()
-    if not all(isinstance(value, str) and value for value in values):
-        raise _malformed(f"{path}: expected texts")
+    if not all(isinstance(value, str) and value.isprintable() and value and " " not in value for value in values):
+        raise _malformed(f"{path}: expected texts without spaces and control characters")
     return list(values)
 
 

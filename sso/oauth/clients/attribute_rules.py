@@ -24,7 +24,7 @@ def check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
         raise FieldError(("logo_uri",), branding.EXPECTED_LOGO)
     rules, method, has_secret = RULES[row["profile"]], row["token_endpoint_auth_method"], row["secret_sealed"]
     if method and not rules.is_standard:
-        raise FieldError(("token_endpoint_auth_method",), "needs the profile oidc")
+        raise FieldError(("token_endpoint_auth_method",), "needs the profile oidc or fapi2")
     if method in WITHOUT_SECRET and has_secret:
         raise FieldError(("token_endpoint_auth_method",), f"with {method} the client has no client_secret")
     if method == "private_key_jwt" and not (row["jwks"] or row["jwks_uri"]):
@@ -34,7 +34,9 @@ def check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
     if DEVICE_CODE in row["grant_types"] and not rules.allows_devices:
         raise FieldError(("grant_types",), f"{DEVICE_CODE} needs the profile oidc")
     if row["backchannel_logout_session_required"] and not (rules.is_standard and row["backchannel_logout_uri"]):
-        raise FieldError(("backchannel_logout_session_required",), "needs the profile oidc and backchannel_logout_uri")
+        raise FieldError(
+            ("backchannel_logout_session_required",), "needs the profile oidc or fapi2, and backchannel_logout_uri"
+        )
     _check_service(row)
     _check_registered(row)
     is_public = not has_secret and method != "private_key_jwt"

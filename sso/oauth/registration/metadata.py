@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from sso.core.field_errors import FieldError
 from sso.db.transaction import Row
@@ -26,14 +26,15 @@ GrantType = Literal["authorization_code", "refresh_token"]
 Uris = Annotated[list[str], Field(max_length=MAX_REDIRECT_URIS)]
 
 
-def as_tuple(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _https(url: str) -> str:
     if not url.startswith("https://"):
         raise ValueError("must be a URL that begins with https://")
     return url
+
+
+def _no_address(value: str | None) -> None:
+    if value is not None:
+        raise ValueError("expected none: send the keys in jwks")
 
 
 class ClientMetadata(RequestModel):
@@ -43,13 +44,14 @@ class ClientMetadata(RequestModel):
     client_name: Annotated[str, AfterValidator(check_name)] | None = None
     policy_uri: Annotated[str, AfterValidator(_https)] = ""
     tos_uri: Annotated[str, AfterValidator(_https)] = ""
-    grant_types: Annotated[tuple[GrantType, ...], BeforeValidator(as_tuple)] = ("authorization_code",)
-    response_types: Annotated[tuple[Literal["code"], ...], BeforeValidator(as_tuple)] = ("code",)
+    grant_types: list[GrantType] = Field(default=["authorization_code"])
+    response_types: list[Literal["code"]] = Field(default=["code"])
     token_endpoint_auth_method: Literal["client_secret_basic", "client_secret_post", "private_key_jwt", "none"] = (
         "client_secret_basic"  # noqa: S105 - a method
     )
     jwks: JsonObject | None = None
-    jwks_uri: None = None  # a stranger must not choose an address that this service asks for keys again and again
+    # A stranger must not choose an address that this service asks for keys again and again.
+    jwks_uri: Annotated[str | None, AfterValidator(_no_address)] = None
     post_logout_redirect_uris: Uris = Field(default_factory=list)
     id_token_signed_response_alg: Literal["RS256", "ES256", "EdDSA"] = "RS256"  # noqa: S105 - an algorithm
     require_pushed_authorization_requests: bool = False
@@ -131,5 +133,8 @@ def metadata_names() -> Iterator[None]:
 
 
 def _host(uri: str) -> str:
-    host = urlsplit(uri).hostname or ""
+    try:
+        host = urlsplit(uri).hostname or ""
+    except ValueError:  # no redirect URI, which the client is told later
+        return ""
     return "" if host in LOOPBACK or not host.isascii() else host[:64]

@@ -32,7 +32,13 @@ from sso.oauth.registration.metadata import (
     metadata_names,
 )
 from sso.oauth.registration.names import imitates
-from sso.oauth.registration.store import count_waiting, list_own_names, lock_registered, use_token
+from sso.oauth.registration.store import (
+    count_waiting,
+    is_usable_token,
+    list_own_names,
+    lock_registered,
+    use_token,
+)
 
 RegistrationMode = Literal["off", "approved", "token"]
 MAX_WAITING = 100  # clients that wait for approval
@@ -52,6 +58,8 @@ class ClientRegistration:
     async def register(self, metadata: ClientMetadata, token: str, address: Address) -> dict[str, Any]:
         """Returns the client information response. Raises FieldError, InvalidRegistrationToken and others."""
         await self.count(address)
+        if self.mode == "token" and not await is_usable_token(self.database, token):
+            raise InvalidRegistrationToken  # before anything is said about the names of clients
         if metadata.client_id is not None or metadata.client_secret is not None:
             name = "client_id" if metadata.client_id is not None else "client_secret"
             raise FieldError((name,), "expected none: this service chooses it")
@@ -68,6 +76,7 @@ class ClientRegistration:
 
     async def change(self, client_id: str, metadata: ClientMetadata, token: str, address: Address) -> dict[str, Any]:
         """Replaces the metadata of the client."""
+        await self.count(address)
         await self.database.transaction(_registered, client_id, token)  # before anything is said about the metadata
         changes = await self.checked_changes(metadata)
         actor = AuditActor(address=str(address), client_id=client_id)
@@ -84,6 +93,8 @@ class ClientRegistration:
         return self._information(await self.database.transaction(work), token, secret)
 
     async def delete(self, client_id: str, token: str, address: Address) -> None:
+        await self.count(address)
+
         async def work(tx: Transaction) -> None:
             client = await _registered(tx, client_id, token)
             await self.operations.delete(tx, AuditActor(address=str(address), client_id=client_id), client)

@@ -6,6 +6,7 @@ from datetime import datetime
 from sso.core.ids import digest
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
+from sso.oauth.model import is_client_id
 
 # Registrations that add a waiting client run one after the other, so that the limit holds.
 _LOCK_WAITING = Statement("SELECT pg_advisory_xact_lock(hashtextextended('waiting oauth clients', 0))")
@@ -20,6 +21,9 @@ _LIST_OWN_NAMES = Statement(
 _USE_TOKEN = Statement(
     """UPDATE oauth_registration_tokens SET uses_left = uses_left - 1
     WHERE digest = :digest AND uses_left > 0 AND expires > now() RETURNING id"""
+)
+_IS_USABLE = Statement(
+    "SELECT true FROM oauth_registration_tokens WHERE digest = :digest AND uses_left > 0 AND expires > now()"
 )
 _ADD_TOKEN = Statement(
     """INSERT INTO oauth_registration_tokens (digest, uses, uses_left, expires)
@@ -54,12 +58,16 @@ async def count_waiting(tx: Transaction) -> int:
 
 async def lock_registered(tx: Transaction, client_id: str, token: str) -> Row | None:
     """Returns the locked row of the client whose registration access token this is."""
-    return await tx.row(_FIND, client_id=client_id, digest=digest(token))
+    return await tx.row(_FIND, client_id=client_id, digest=digest(token)) if is_client_id(client_id) else None
 
 
 async def list_own_names(runner: Runner) -> list[Row]:
     """Returns the names and ids of the clients that administrators have added."""
     return await runner.rows(_LIST_OWN_NAMES)
+
+
+async def is_usable_token(runner: Runner, token: str) -> bool:
+    return await runner.value(_IS_USABLE, digest=digest(token)) is not None
 
 
 async def use_token(tx: Transaction, token: str) -> int | None:

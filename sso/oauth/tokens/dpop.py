@@ -32,7 +32,7 @@ MAX_HEADER = 1536  # an RSA key of 4,096 bits needs 1,060
 # The members that the thumbprint of a key is made of (RFC 7638 section 3.2, RFC 8037 section 2).
 _THUMBPRINT_MEMBERS = {"RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x")}
 
-MAX_AGE_S = 300  # the clocks of phones and browsers are not exact, and there is no nonce
+MAX_AGE_S = 300  # the clocks of phones and browsers are not exact, and most clients use no nonce
 MAX_AHEAD_S = 60
 MAX_JTI = 256
 MAX_URI = 2048

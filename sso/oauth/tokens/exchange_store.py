@@ -34,7 +34,7 @@ class ExchangeSubject(NamedTuple):
     act: tuple[str, ...]  # the clients that have exchanged it, the last one first
     auth: str
     dpop_jkt: str | None
-    ban: Ban | None  # of the user, where the token comes from or goes to
+    ban: Ban | None  # of the user, at the application of one of both clients
 
 
 class NewExchange(NamedTuple):
@@ -54,8 +54,8 @@ class ExchangedToken(NamedTuple):
 
 Narrow = Callable[[ExchangeSubject | None], NewExchange]
 
-# The locks are taken in this order everywhere: the client, which may be about to lose its tokens, the user, who may be
-# about to be banned or signed out, and the token, which may be about to be revoked.
+# The locks: the client, which may be about to lose its tokens, the user, who may be about to be banned or signed out,
+# and the token, which may be about to be revoked, and whose exchanges are counted.
 _LOCK_CLIENT = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR KEY SHARE")
 _LOCK_USER = Statement(
     """SELECT user_id FROM users WHERE user_id = (
@@ -68,7 +68,7 @@ _LOCK_SUBJECT = Statement(
     FROM oauth_access_tokens a JOIN oauth_grants g ON g.id = a.grant_id JOIN users u ON u.user_id = g.user_id
     JOIN oauth_clients c ON c.client_id = g.client_id
     WHERE a.digest = :digest AND a.expires > now() AND NOT u.disabled AND g.issued >= u.valid_from AND NOT c.disabled
-    FOR KEY SHARE OF a, g"""
+    FOR NO KEY UPDATE OF a FOR KEY SHARE OF g"""
 )
 # How many exchanged tokens the token has, and whether one of them is the same.
 _COUNT = Statement(

@@ -277,6 +277,7 @@ INTROSPECT = BatchStatement(
             g.act
         FROM oauth_access_tokens a JOIN oauth_grants g ON g.id = a.grant_id JOIN users u ON u.user_id = g.user_id
         WHERE a.digest = item.digest AND NOT u.disabled AND g.issued >= u.valid_from
+            AND ban_in_force(u.bans, ARRAY[item.application_id]) IS NULL
         UNION ALL
         SELECT t.client_id, t.client_id, t.scopes, t.expires, t.dpop_jkt, t.resources, NULL, NULL, NULL
         FROM oauth_service_tokens t JOIN oauth_clients s USING (client_id, application_id)
