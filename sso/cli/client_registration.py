@@ -22,8 +22,10 @@ def approve(ctx: click.Context, client_id: str) -> None:
       sso client approve r-7ZkW3mWcX1Ue0JtQf8yLRA
       sso client approve https://agent.example.com/client.json
     """
-    with_records(ctx, lambda records: records.clients.approve(client_id))
-    echo(f"{client_id} is approved")
+    client = with_records(ctx, lambda records: records.clients.approve(client_id))
+    echo(f"{client_id} is approved: {client['name'] or 'without a name'}, which sends users to")
+    for uri in client["redirect_uris"]:
+        echo(f"  {uri}")
 
 
 @click.command()

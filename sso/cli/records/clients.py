@@ -49,8 +49,10 @@ class ManagedClients:
     async def set_disabled(self, client_id: str, *, disabled: bool) -> None:
         await self._send(client_id, clients.update(client_id, fields={"disabled": disabled}))
 
-    async def approve(self, client_id: str) -> None:
-        await self._send(client_id, clients.update(client_id, fields={"approved": True}))
+    async def approve(self, client_id: str) -> Record:
+        """Returns the client as it was approved. It cannot change itself in between."""
+        client = await self._send(client_id, clients.get(client_id))
+        return await self._send(client_id, clients.update(client_id, fields={"approved": True}, if_match=client.etag))
 
     async def refuse(self, client_id: str) -> None:
         """One with a metadata document would come back at its next use, so it stays, disabled."""
