@@ -89,6 +89,26 @@ def test_registered_client_is_used_after_its_approval(service: RegistrationServi
     assert site.userinfo(tokens["access_token"]).status_code == 401
 
 
+def test_user_is_asked_each_time_before_a_third_party_acts_elsewhere(
+    service: RegistrationService, browser: Browser
+) -> None:
+    api = new_site(service.server, profile="oidc", resource_server=True, application_id=81)
+    client = service.registered(client_name="Pipeline")
+    service.approve(client["client_id"])
+    site = site_of(service, client)
+    tokens_of(browser, site)  # with a consent to the scopes, which is remembered
+    proof: dict[str, str | None] = {"code_challenge": pkce()[1], "code_challenge_method": "S256"}
+    assert browser.authorize(site, **proof).is_redirect
+    for _ in range(2):
+        page = browser.authorize(site, resource=api.client_id, **proof)
+        assert page.status_code == 200
+        assert api.client_id in page.text
+        assert "act for you at" in page.text
+        assert browser.submit(page, {"decision": "allow"}, form=0).status_code == 303
+    silent = browser.authorize(site, resource=api.client_id, prompt="none", **proof)
+    assert query_of(silent)["error"] == "consent_required"
+
+
 def test_unapproved_client_is_refused_at_every_endpoint(service: RegistrationService, browser: Browser) -> None:
     client = service.registered(token_endpoint_auth_method="client_secret_post")
     fields = {"client_id": client["client_id"], "client_secret": client["client_secret"]}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.oauth import AUTHORIZE, INTROSPECT, PAR, Browser, Site, error_of, new_site, query_of
+from tests.kit.oauth import AUTHORIZE, INTROSPECT, PAR, Browser, Site, error_of, new_browser, new_site, query_of
 from tests.kit.server import Server
 
 INACTIVE = {"active": False}
@@ -63,6 +63,17 @@ def test_resource_server_introspects_tokens_that_are_meant_for_it(
     assert shop.userinfo(tokens["access_token"]).status_code == 200
     refreshed = shop.refresh(tokens["refresh_token"], headers=shop.basic()).json()
     assert introspect(api, refreshed["access_token"])["aud"] == [shop.server.base_url, named]
+
+
+def test_token_is_not_active_where_the_user_is_banned(server: Server, shop: Site, api: Site, files: Site) -> None:
+    server.apply({"applications": [{"application_id": 81, "name": "API"}, {"application_id": 82, "name": "Files"}]})
+    browser = new_browser(server).sign_in()
+    named = (api.client_id, files.client_id)
+    token = shop.redeem(code(browser, shop, *named), headers=shop.basic()).json()["access_token"]
+    assert introspect(api, token)["active"] is introspect(files, token)["active"] is True
+    server.sso("user", "ban", browser.login, "--app", "81")
+    assert introspect(api, token) == INACTIVE
+    assert introspect(files, token)["active"] is True
 
 
 def test_token_without_a_resource_is_not_active_for_other_applications(shop: Site, api: Site, browser: Browser) -> None:
