@@ -111,6 +111,7 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dic
             f"  Account page   {service}/account",
             f"  New account    {service}/register",
             f"  Mails          {service}/demo/mail",
+            f"  Documentation  {service}/docs/",
             f"  Demo web site  {site}/",
             f"  Demo game      {ROOT}/scripts/sso play {service}    (in a second terminal)",
             "  Administrator  demo@example.com with the password demo-password",
