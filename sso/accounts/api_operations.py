@@ -1,6 +1,6 @@
 """Describes POST /proxy/api/login, and the pages of sign-in, registration and password reset."""
 
-from sso.accounts.login.routes import LoginRequest, EndSignInRequest
+from sso.accounts.login.routes import EndSignInRequest, LoginRequest
 from sso.web.api_description import STRING, ApiBody, ApiOperation, ApiParameter, envelope, form, ok, page
 
 LOGIN_TAG, PAGES_TAG = "Login", "Sign-in pages"
