@@ -12,6 +12,7 @@ from pathlib import Path
 
 from scripts.documentation.links import broken_links, other_hosts
 from scripts.documentation.markdown import Navigation, add_markdown, llms_txt
+from scripts.documentation.repairs import repair
 from scripts.documentation.strict_policy import InlineContent, inline_content
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,7 @@ def build(site: Path) -> None:
         add_markdown(CACHE / "markdown", new)
         (new / "llms.txt").write_text(llms_txt(new, "sso", _summary(), navigation()))
         InlineContent(new).move()
+        repair(new)
         if problems := _problems(new):
             sys.exit("\n".join(["scripts/docs: the site was not replaced", *problems]))
         _replace(site, new)

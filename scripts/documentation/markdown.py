@@ -46,7 +46,8 @@ def llms_txt(site: Path, name: str, summary: str, navigation: Navigation) -> str
 
 
 def _title(page: Path) -> str:
-    return _TITLE.findall(page.read_text())[0].replace("`", "")
+    title: str = _TITLE.findall(page.read_text())[0]
+    return title.replace("`", "")
 
 
 def _first_sentence(page: Path) -> str:

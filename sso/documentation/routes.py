@@ -40,7 +40,7 @@ def documentation_routes(site: DocumentationSite) -> Blueprint:
             return _response(found)
         if await trio.to_thread.run_sync(site.is_built):
             raise NotFound
-        return await page("documentation_missing.html", status=404, page_title="Documentation", here="")
+        return await page("api_docs/missing.html", status=404, page_title="Documentation", here="")
 
     return routes
 

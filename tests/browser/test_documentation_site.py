@@ -1,6 +1,5 @@
 """The documentation site: built by scripts/docs, shown by the service at /docs/ under its strict policy."""
 
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -122,10 +121,11 @@ def test_pages_fit_a_phone_are_accessible_and_need_no_other_host(page: Page, ser
 def test_search_theme_and_copy_buttons_work_under_the_policy(page: Page, server: Server) -> None:
     set_width(page, DESKTOP)
     page.goto(f"{server.base_url}/docs/quickstarts/flask.html")
-    page.get_by_role("button", name="Copy").first.wait_for(state="attached")
-    page.get_by_role("searchbox").or_(page.get_by_placeholder("Search")).first.fill("rotate signing keys")
+    page.locator("button.copybtn").first.wait_for(state="attached")
+    page.get_by_placeholder("Search").first.fill("rotate signing keys")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("link", name=re.compile("Keys")).first).to_be_visible()
-    page.get_by_role("button", name="Toggle Light / Dark / Auto color theme").last.click()
+    page.locator("ul.search").get_by_role("link", name="Operations", exact=True).click()
+    expect(page.get_by_role("heading", name="Operations", level=1)).to_be_visible()
+    page.locator(".theme-toggle:visible").click()
     assert page.evaluate("document.body.dataset.theme") in ("light", "dark")
     page.evaluate("localStorage.clear()")
