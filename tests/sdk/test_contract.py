@@ -11,8 +11,10 @@ from sso.cli.play.scripted.script import BadScript, read_script
 from tests.kit.long_tests import IS_LONG_RUN
 
 SHORT = ("held_poll", "lost_connection", "signed_requests", "stages", "stored_token_ended", "link")
-SERVER_SHORT = ("verify", "verify_algorithms", "verify_malformed", "verify_unknown_key", "check", "check_unauthorized")
-SERVER_SHORT += ("follow_reset", "webhook", "webhook_signature")
+SERVER_SHORT = (
+    *("verify", "verify_algorithms", "verify_malformed", "verify_unknown_key"),
+    *("check", "check_unauthorized", "follow_reset", "webhook", "webhook_signature"),
+)
 # A game in a few lines, which signs in by the rules.
 GAME = """
 import json, sys, time, urllib.request
