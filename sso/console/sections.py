@@ -85,6 +85,15 @@ EXPLORER = ConsoleSection(
     "Permissions",
     help="permissions.html#permissions-of-a-user",
 )
+PLAYGROUND = ConsoleSection(
+    "playground",
+    "Playground",
+    f"{BASE}/playground",
+    frozenset({AdminRight.VIEW_APPLICATIONS}),
+    "Permissions",
+    bool,
+    help="permissions.html#playground",
+)
 GAME_SESSIONS = ConsoleSection(
     "game_sessions",
     "Game sessions",
@@ -127,8 +136,8 @@ STATE = ConsoleSection(
 )
 
 SECTIONS = (
-    OVERVIEW, USERS, DATA_REQUESTS, PROJECTS, APPLICATIONS, EXPLORER, CLIENTS, IDENTITY_PROVIDERS, BRANDING,
-    GAME_SESSIONS, AUDIT, SIGNING_KEYS, WEBHOOKS, STATE, SYSTEM,
+    OVERVIEW, USERS, DATA_REQUESTS, PROJECTS, APPLICATIONS, EXPLORER, PLAYGROUND, CLIENTS, IDENTITY_PROVIDERS,
+    BRANDING, GAME_SESSIONS, AUDIT, SIGNING_KEYS, WEBHOOKS, STATE, SYSTEM,
 )  # fmt: skip
 
 
