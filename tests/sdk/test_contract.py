@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sdk.contract.packages import PACKAGES, Package
-from sdk.contract.runner import play, scenario_names
+from sdk.contract.runner import SCENARIOS, play, scenario_names
 from sso.cli.play.scripted.script import BadScript, read_script
 from tests.kit.long_tests import IS_LONG_RUN
 
@@ -37,6 +37,8 @@ post("closeGsid" + proof, gsid=gsid, status="Success")
 def test_package_keeps_the_contract(package: Package, scenario: str) -> None:
     if not package.is_built:
         pytest.skip(f"the package {package.name} is not built: run scripts/sdk")
+    if not package.can_sign and any(step.signed for step in read_script(SCENARIOS / f"{scenario}.json").requests):
+        pytest.skip(f"the engine of {package.name} has no signatures: install a newer one and run scripts/sdk")
     assert play(scenario, package.program).problems == []
 
 

@@ -10,6 +10,7 @@ const Stages = preload("stages.gd")
 
 const TOKEN = "token"
 const GUEST_KEY = "guest_key"
+const SIGN_OUT_S = 3  # the player does not wait for a service that is away
 
 var _options := {}  # base_url, factor, application_id, sign_requests, show_stages
 var _store = null
@@ -94,9 +95,13 @@ func check(player: Dictionary, application_id: int, rule: String) -> Dictionary:
 	return {"application_id": application_id, "rule": rule, "allow": answer.body.data[0].allow == true}
 
 
-# Forgets the player. The key of the guest stays: it is the only way back to the guest's progress.
+# Forgets the player and ends the sign-in, if the service can be reached. The key of a guest stays: it is the only way back to
+# the guest's progress.
 func sign_out() -> Dictionary:
+	var token = _store.read(TOKEN)
 	_store.remove(TOKEN)
+	if token != "":
+		Http.post(_options.base_url + "/proxy/api/logout", Platform.encode({"token": token}), [], _task, SIGN_OUT_S)
 	return {"player": {}}
 
 

@@ -160,7 +160,7 @@ static func _patterns(version: int) -> Array:
 	var places = ALIGNMENT[version - 1]
 	for row in places:
 		for column in places:
-			if grid[row][column] == UNSET or (row == 6) != (column == 6):
+			if not ([row, column] in [[6, 6], [6, size - 7], [size - 7, 6]]):  # there are the three large squares
 				_square(grid, row, column, 2, [1])
 	_write_format(grid, 0)
 	if version >= 7:

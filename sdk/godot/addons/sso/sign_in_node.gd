@@ -57,8 +57,9 @@ func check(application_id: int, rule: String) -> int:
 	return _begin("check", [player, application_id, rule], false)
 
 
-# Forgets the player. The key of the guest stays: it is the only way back to the guest's progress.
+# Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to the guest's progress.
 func sign_out() -> int:
+	player = {}
 	return _begin("sign_out", [])
 
 

@@ -28,6 +28,7 @@ func join() -> void:
 	if _thread != null:
 		_thread.wait_to_finish()
 		_thread = null
+	_object = null  # it refers to this task; a circle would never be freed
 
 
 # Sleeps, and looks at the WebSocket. Returns false if the player gave up.
