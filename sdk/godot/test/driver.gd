@@ -1,5 +1,5 @@
-# The test program of this package. The contract says what it reads and prints. It prints to the standard error, which the
-# engine does not buffer; the script next to it takes the events out.
+# The test program of this package. The contract says what it reads and prints. It prints to the standard error, which
+# the engine does not buffer; the script next to it takes the events out.
 extends SceneTree
 
 const Platform = preload("../addons/sso/platform.gd")

@@ -1,5 +1,5 @@
-# Why a call did not succeed, as a dictionary with "reason", "message", "record" and "ban". The message is for developers;
-# a game shows the player a text of its own for each reason.
+# Why a call did not succeed, as a dictionary with "reason", "message", "record" and "ban". The message is for
+# developers; a game shows the player a text of its own for each reason.
 
 const ENDS = {"session denied": "denied", "session expired": "expired", "session closed": "closed"}
 

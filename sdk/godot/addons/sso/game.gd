@@ -1,5 +1,5 @@
-# Signs a player in and keeps the player signed in. Each method runs in the thread of a task and returns {"player"}, {"allow"}
-# or a failure.
+# Signs a player in and keeps the player signed in. Each method runs in the thread of a task and returns {"player"},
+# {"allow"} or a failure.
 
 const Platform = preload("platform.gd")
 const Failure = preload("failure.gd")
@@ -95,8 +95,8 @@ func check(player: Dictionary, application_id: int, rule: String) -> Dictionary:
 	return {"application_id": application_id, "rule": rule, "allow": answer.body.data[0].allow == true}
 
 
-# Forgets the player and ends the sign-in, if the service can be reached. The key of a guest stays: it is the only way back to
-# the guest's progress.
+# Forgets the player and ends the sign-in, if the service can be reached. The key of a guest stays: it is the only way
+# back to the guest's progress.
 func sign_out() -> Dictionary:
 	var token = _store.read(TOKEN)
 	_store.remove(TOKEN)

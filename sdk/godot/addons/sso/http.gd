@@ -8,8 +8,8 @@ const REQUEST_S = 15
 const MAX_BODY = 1048576
 
 
-# Returns {"status", "body", "headers"}, or a failure. A failure has "lost" if the connection was lost or there was none: the
-# request may have had its effect. The text is made once, so that a signature covers exactly what is sent.
+# Returns {"status", "body", "headers"}, or a failure. A failure has "lost" if the connection was lost or there was
+# none: the request may have had its effect. The text is made once, so that a signature covers exactly what is sent.
 static func post(url: String, text: String, headers: Array, task, timeout_s: int = REQUEST_S) -> Dictionary:
 	var http = HTTPClient.new()
 	var answer = _exchange(http, _split(url), text, headers, task, Platform.now_ms() + timeout_s * 1000)

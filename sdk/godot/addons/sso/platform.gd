@@ -54,7 +54,8 @@ static func remove_file(path: String) -> void:
 	DirAccess.remove_absolute(path)
 
 
-# Makes a folder that nobody else on this computer may open. Other systems keep the folders of players apart by themselves.
+# Makes a folder that nobody else on this computer may open. Other systems keep the folders of players apart by
+# themselves.
 static func make_private_folder(path: String) -> void:
 	DirAccess.make_dir_recursive_absolute(path)
 	if OS.get_name() in UNIX:

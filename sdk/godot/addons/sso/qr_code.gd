@@ -1,35 +1,20 @@
 # Makes QR codes of texts: byte mode, error correction level M, versions 1 to 10 (up to 213 bytes).
 
-const Platform = preload("platform.gd")
+const QrData = preload("qr_data.gd")
 
-# For each version: correction codewords of a block, then the data codewords of each block.
-const BLOCKS = [
-	[10, [16]],
-	[16, [28]],
-	[26, [44]],
-	[18, [32, 32]],
-	[24, [43, 43]],
-	[16, [27, 27, 27, 27]],
-	[18, [31, 31, 31, 31]],
-	[22, [38, 38, 39, 39]],
-	[22, [36, 36, 36, 37, 37]],
-	[26, [43, 43, 43, 43, 44]],
-]
-const ALIGNMENT = [
-	[], [6, 18], [6, 22], [6, 26], [6, 30], [6, 34], [6, 22, 38], [6, 24, 42], [6, 26, 46], [6, 28, 50]
-]
+const ALIGNMENT = [[], [6, 18], [6, 22], [6, 26], [6, 30], [6, 34], [6, 22, 38], [6, 24, 42], [6, 26, 46], [6, 28, 50]]
 const UNSET = -1
 const DATA = 2  # added to the value of a module that a mask may change
 
 
-# Returns the rows of the code, each an array of 1 (dark) and 0 (light), without a border. It is empty if the text is too long.
+# Returns the rows of the code, each an array of 1 (dark) and 0 (light), without a border. It is empty if the text is
+# too long.
 static func encode(text: String) -> Array:
-	var content = Platform.to_bytes(text)
-	var version = _version(content.size())
-	if version == 0:
+	var data = QrData.new(text)
+	if data.version == 0:
 		return []
-	var grid = _patterns(version)
-	_place(grid, _with_correction(_codewords(content, version), version))
+	var grid = _patterns(data.version)
+	_place(grid, data.codewords())
 	var best = []
 	var least = -1
 	for mask in 8:
@@ -39,108 +24,6 @@ static func encode(text: String) -> Array:
 			best = rows
 			least = penalty
 	return best
-
-
-static func _version(length: int) -> int:
-	for version in range(1, BLOCKS.size() + 1):
-		if length + (2 if version < 10 else 3) <= _sum(BLOCKS[version - 1][1]):
-			return version
-	return 0
-
-
-static func _sum(numbers: Array) -> int:
-	var total = 0
-	for number in numbers:
-		total += number
-	return total
-
-
-# Returns the data codewords: mode, length, content, end and padding.
-static func _codewords(content, version: int) -> Array:
-	var bits = []
-	_append(bits, 4, 4)
-	_append(bits, content.size(), 8 if version < 10 else 16)
-	for value in content:
-		_append(bits, value, 8)
-	_append(bits, 0, 4)  # a code has room for the whole end, as its bits before are 4 more than whole bytes
-	var words = []
-	for start in range(0, bits.size(), 8):
-		var word = 0
-		for offset in 8:
-			word = word << 1 | bits[start + offset]
-		words.append(word)
-	var padding = 0xEC
-	while words.size() < _sum(BLOCKS[version - 1][1]):
-		words.append(padding)
-		padding ^= 0xEC ^ 0x11
-	return words
-
-
-static func _append(bits: Array, value: int, count: int) -> void:
-	for shift in range(count - 1, -1, -1):
-		bits.append(value >> shift & 1)
-
-
-# Splits the data into blocks, adds the correction of each, and returns the codewords in the order in which they are placed.
-static func _with_correction(words: Array, version: int) -> Array:
-	var count = BLOCKS[version - 1][0]
-	var divisor = _divisor(count)
-	var data = []
-	var correction = []
-	var start = 0
-	for size in BLOCKS[version - 1][1]:
-		var block = []
-		for offset in size:
-			block.append(words[start + offset])
-		start += size
-		data.append(block)
-		correction.append(_remainder(block, divisor))
-	return _interleaved(data) + _interleaved(correction)
-
-
-static func _interleaved(blocks: Array) -> Array:
-	var words = []
-	for position in blocks[-1].size():  # the last one is the longest
-		for block in blocks:
-			if position < block.size():
-				words.append(block[position])
-	return words
-
-
-# Multiplies in the field of 256 elements with the polynomial 0x11D.
-static func _multiply(a: int, b: int) -> int:
-	var product = 0
-	for shift in range(7, -1, -1):
-		product = product << 1 ^ (product >> 7) * 0x11D
-		product ^= (b >> shift & 1) * a
-	return product
-
-
-# Returns the polynomial by which the Reed-Solomon code divides, without its first coefficient, which is 1.
-static func _divisor(degree: int) -> Array:
-	var divisor = []
-	for position in degree:
-		divisor.append(1 if position == degree - 1 else 0)
-	var root = 1
-	for _step in degree:
-		for position in degree:
-			divisor[position] = _multiply(divisor[position], root)
-			if position + 1 < degree:
-				divisor[position] ^= divisor[position + 1]
-		root = _multiply(root, 2)
-	return divisor
-
-
-static func _remainder(block: Array, divisor: Array) -> Array:
-	var remainder = []
-	for _position in divisor:
-		remainder.append(0)
-	for word in block:
-		var factor = word ^ remainder.pop_front()
-		remainder.append(0)
-		for position in divisor.size():
-			remainder[position] ^= _multiply(divisor[position], factor)
-	return remainder
 
 
 # Returns a grid with all that does not depend on the content. The format is written later, with the mask.
@@ -268,7 +151,7 @@ static func _penalty(rows: Array) -> int:
 	var dark = 0
 	var penalty = 0
 	for row in size:
-		dark += _sum(rows[row])
+		dark += rows[row].count(1)
 		var line = ""
 		var crossing = ""
 		for column in size:

@@ -110,7 +110,8 @@ func _finish(task, method: String, outcome: Dictionary) -> void:
 		emit_signal("signed_in", player)
 
 
-# A node that leaves the scene ends what is under way. So that a sign-in outlives a change of scenes, make it an autoload.
+# A node that leaves the scene ends what is under way. So that a sign-in outlives a change of scenes, make it an
+# autoload.
 func _notification(what: int) -> void:
 	if what == NOTIFICATION_EXIT_TREE or what == NOTIFICATION_PREDELETE:
 		for task in _tasks:

@@ -1,5 +1,6 @@
-# Keeps texts in encrypted files, one for each, in a folder that only the player's account may open. The key is made of the id
-# of the device and of a random salt in that folder, so that a copy of the files alone, on another device, is of no use.
+# Keeps texts in encrypted files, one for each, in a folder that only the player's account may open. The key is made
+# of the id of the device and of a random salt in that folder, so that a copy of the files alone, on another device,
+# is of no use.
 
 const Platform = preload("platform.gd")
 
@@ -19,7 +20,8 @@ func read(name: String) -> String:
 	return file.get_value("sso", "value", "")
 
 
-# Replaces the text at once, so that a crash leaves the old one or the new one. Returns false if it could not be written.
+# Replaces the text at once, so that a crash leaves the old one or the new one. Returns false if it could not be
+# written.
 func write(name: String, value: String) -> bool:
 	var file = ConfigFile.new()
 	var key = _key()

@@ -56,7 +56,8 @@ static func remove_file(path: String) -> void:
 	Directory.new().remove(path)
 
 
-# Makes a folder that nobody else on this computer may open. Other systems keep the folders of players apart by themselves.
+# Makes a folder that nobody else on this computer may open. Other systems keep the folders of players apart by
+# themselves.
 static func make_private_folder(path: String) -> void:
 	Directory.new().make_dir_recursive(path)
 	if OS.get_name() in UNIX:
