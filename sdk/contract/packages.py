@@ -11,23 +11,24 @@ class Package:
     name: str
     program: tuple[str, ...]
     built: Path  # exists if the package was built
-    cannot_sign: Path | None = None  # exists if the engine that was found has no signatures
+    without: tuple[str, ...] = ()  # scenarios of what its platform cannot do; the documentation says so
 
     @property
     def is_built(self) -> bool:
         return self.built.exists()
 
-    @property
-    def can_sign(self) -> bool:
-        return self.cannot_sign is None or not self.cannot_sign.exists()
+
+SIGNED = ("banned", "guest", "guests_are_off", "link", "signed_requests")
 
 
 def _godot(version: int) -> Package:
+    """Godot can sign from 3.3 on. The build has left a file if it found an engine that cannot."""
     project = SDK / f"godot/build/godot{version}"
-    program = (str(SDK / "godot/test/driver"), str(project))
-    return Package(f"godot{version}", program, project / "engine", project / "cannot_sign")
+    without = SIGNED if (project / "cannot_sign").exists() else ()
+    return Package(f"godot{version}", (str(SDK / "godot/test/driver"), str(project)), project / "engine", without)
 
 
+# The packages for games.
 PACKAGES = (
     Package("cpp", (str(SDK / "cpp/build/sso_game_driver"),), SDK / "cpp/build/sso_game_driver"),
     Package("unity", ("mono", str(SDK / "unity/build/Driver.exe")), SDK / "unity/build/Driver.exe"),
@@ -39,4 +40,13 @@ PACKAGES = (
     ),
     _godot(4),
     _godot(3),
+)
+
+# The packages for game servers.
+SERVER_PACKAGES = (
+    Package(
+        "typescript",
+        ("node", "--no-warnings", str(SDK / "typescript/test/server_driver.mjs")),
+        SDK / "typescript/dist/server/index.js",
+    ),
 )
