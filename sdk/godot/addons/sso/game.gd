@@ -92,7 +92,10 @@ func check(player: Dictionary, application_id: int, rule: String) -> Dictionary:
 	var answer = Http.post(_options.base_url + "/api/permissions/check", text, _proof_of(player), _task)
 	if answer.has("reason") or answer.body.status != "OK":
 		return Failure.of(answer)
-	return {"application_id": application_id, "rule": rule, "allow": answer.body.data[0].allow == true}
+	var answers = answer.body.get("data")
+	if typeof(answers) != TYPE_ARRAY or answers.size() != 1 or typeof(answers[0]) != TYPE_DICTIONARY:
+		return Failure.make("not_a_service", "the service did not answer the question")
+	return {"application_id": application_id, "rule": rule, "allow": answers[0].get("allow", false) == true}
 
 
 # Forgets the player and ends the sign-in, if the service can be reached. The key of a guest stays: it is the only way
@@ -133,7 +136,7 @@ func _login(path: String, fields: Dictionary) -> Dictionary:
 
 # The result is returned only once, so its token is stored before anything else.
 func _keep(body: Dictionary) -> Dictionary:
-	if not _store.write(TOKEN, str(body.token)):
+	if not _store.write(TOKEN, str(body.get("token", ""))):
 		push_error("the token cannot be stored: the player will have to sign in again at the next start")
 	return {"player": _player(body)}
 
@@ -152,8 +155,8 @@ func _proof_of(player: Dictionary) -> Array:
 
 static func _player(body: Dictionary) -> Dictionary:
 	return {
-		"user_id": str(body.user_id),
-		"nick": str(body.nick),
+		"user_id": str(body.get("user_id", "")),
+		"nick": str(body.get("nick", "")),
 		"guest": body.get("guest", false) == true,
 		"jwt": str(body.get("jwt", "")),
 		"linked": str(body.get("linked", "")),

@@ -70,7 +70,7 @@ static func _read(http, origin: String, task, deadline: int) -> Dictionary:
 	if length >= 0 and content.size() < length:
 		return _lost("%s sent half an answer" % origin)
 	var body = Platform.decode(content.get_string_from_utf8())
-	if typeof(body) != TYPE_DICTIONARY or not body.has("status"):
+	if typeof(body) != TYPE_DICTIONARY or typeof(body.get("status")) != TYPE_STRING:
 		if not (status in OUTAGES):
 			return Failure.make("not_a_service", "%s is not a sign-on service (HTTP %d)" % [origin, status])
 		body = {"status": "ERROR", "error": "HTTP %d" % status}  # from a proxy before the service

@@ -29,6 +29,8 @@ func register(base_url: String, fields: Dictionary, headers: Array, sign_request
 	var answer = Http.post(base_url + PATH + "getGsid", Platform.encode(fields), headers, task)
 	if answer.has("reason") or answer.body.status != "OK":
 		return Failure.of(answer)
+	if not answer.body.has("gsid"):
+		return Failure.make("not_a_service", "%s sent no session" % base_url)
 	_gsid = str(answer.body.gsid)
 	words = str(answer.body.get("match", ""))
 	var location = str(answer.headers.get("location", ""))

@@ -3,7 +3,7 @@ extends Node
 
 # The link to open, or to show as a QR code, and the words to show next to it.
 signal show_link(url, words)
-# What the player does in the browser: "opened", "signing_in", "confirmed".
+# What the player does in the browser: "opened", "signing_in", "second_factor", "confirmed" or "denied".
 signal stage_changed(stage)
 # The player: a dictionary with user_id, nick, guest, jwt and linked.
 signal signed_in(player)
@@ -13,6 +13,7 @@ signal checked(application_id, rule, allow)
 # Why a call did not succeed: a dictionary with reason, message, record and ban.
 signal failed(failure)
 
+const Failure = preload("failure.gd")
 const Game = preload("game.gd")
 const Store = preload("store.gd")
 const Task = preload("task.gd")
@@ -93,9 +94,11 @@ func _begin(method: String, arguments: Array, is_exclusive: bool = true) -> int:
 	return OK
 
 
-func _finish(task, method: String, outcome: Dictionary) -> void:
+func _finish(task, method: String, outcome) -> void:
 	task.join()
 	_tasks.erase(task)
+	if typeof(outcome) != TYPE_DICTIONARY or outcome.size() == 0:  # an error ended the call; the engine has printed it
+		outcome = Failure.make("not_a_service", "the service sent an answer of another form")
 	if outcome.has("player"):
 		player = outcome.player
 	if outcome.has("reason"):
