@@ -15,6 +15,7 @@ namespace sso {
 namespace {
 using Keys = std::map<std::string, PublicKey>;  // by kid
 
+const char* const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t max_jwt = 16 * 1024;
 constexpr long request_s = 10;
 constexpr std::int64_t max_age_s = 300;       // of the keys: a retired key is noticed by then
@@ -53,13 +54,14 @@ std::optional<Parts> split(const std::string& jwt) {
     if (jwt.size() > max_jwt || first == std::string::npos || first == last) return std::nullopt;
     const auto header = parse_part(jwt.substr(0, first));
     const auto claims = parse_part(jwt.substr(first + 1, last - first - 1));  // another dot is no base64url
-    const auto signature = base64url_decode(jwt.substr(last + 1));
-    if (!header || !claims || !signature) return std::nullopt;
+    const std::string signature = jwt.substr(last + 1);
+    if (!header || !claims || signature.find_first_not_of(alphabet) != std::string::npos) return std::nullopt;
     for (const char* name : {"crit", "zip", "b64"}) {
         if (header->has(name)) return std::nullopt;
     }
     if ((*header)["typ"].text() != "JWT" || (*header)["kid"].text().empty()) return std::nullopt;
-    return Parts{(*header)["alg"].text(), (*header)["kid"].text(), jwt.substr(0, last), *signature, *claims};
+    return Parts{(*header)["alg"].text(), (*header)["kid"].text(), jwt.substr(0, last),
+                 base64url_decode(signature).value_or(""), *claims};
 }
 }  // namespace
 
