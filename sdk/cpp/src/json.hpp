@@ -21,6 +21,7 @@ public:
     bool is_true() const { return kind_ == Kind::boolean && boolean_; }
     const std::string& text() const { return text_; }  // empty for other kinds
     double number() const { return number_; }
+    bool is_integer() const { return kind_ == Kind::number && number_ == static_cast<double>(integer()); }
     std::int64_t integer() const;  // 0 for other kinds, and for numbers that are too large
     const std::vector<Json>& items() const { return items_; }
     // The member of an object; null if there is none.

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "sso/game.hpp"
+#include "sso/trust.hpp"
 
 namespace sso {
 

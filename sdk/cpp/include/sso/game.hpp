@@ -12,6 +12,7 @@
 
 #include "sso/result.hpp"
 #include "sso/store.hpp"
+#include "sso/trust.hpp"
 
 namespace sso {
 
@@ -67,10 +68,6 @@ struct SignIn {
     std::function<void(const std::string& stage)> show_stage;
     bool sign = false;  // signs the requests with a new key, for games whose address is shared
 };
-
-// Trusts the certificate authorities in this PEM file, and no others. Call it before anything else. It is for programs whose
-// libcurl does not find those of the system.
-void trust(const std::string& ca_file);
 
 class Game {
 public:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sso/result.hpp"
+#include "sso/trust.hpp"
 
 namespace sso {
 

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <optional>
 
 #include "change.hpp"
 #include "event_stream.hpp"
@@ -12,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t max_questions = 100;  // in one request
 constexpr int max_tries = 3;
+constexpr double max_pause_s = 30;
 constexpr long request_s = 15;
 constexpr long max_silence_s = 45;  // of a stream, whose heartbeats come every 15 seconds
 constexpr std::chrono::seconds renew_before(30);
@@ -40,8 +43,15 @@ Trouble trouble_of(const Exchange& exchange) {
     if (exchange.broken != Broken::no) return {Problem::unavailable, exchange.error};
     if (status == 401 || status == 403) return {Problem::refused, message};
     if (status == 429 || status >= 500) return {Problem::unavailable, message};
-    if (status == 400 && exchange.answer.body.is_object()) return {Problem::invalid, message};
+    if (status >= 400 && exchange.answer.body.is_object()) return {Problem::invalid, message};
     return {Problem::not_a_service, "this is no answer of a sign-on service: " + message};
+}
+
+// How long to wait before the next try; nothing if another try is of no use.
+std::optional<double> pause_after(const Exchange& exchange, double usual_s) {
+    if (exchange.broken != Broken::no || exchange.answer.status == 200) return usual_s;
+    if (exchange.answer.status != 429 && !is_outage(exchange.answer)) return std::nullopt;
+    return exchange.answer.headers.count("retry-after") ? static_cast<double>(retry_after_s(exchange.answer)) : usual_s;
 }
 
 std::string evaluation(const Question& question) {
@@ -128,10 +138,6 @@ struct Service::State {
         }
     }
 
-    // Waits before the next try: as long as the service asks for. Returns false if it was stopped.
-    bool pause(const Exchange& exchange) {
-        return wait(exchange.broken == Broken::no ? static_cast<double>(retry_after_s(exchange.answer)) : 0.5, stopped);
-    }
 };
 
 Service::Service(std::string base_url, std::string client_id, std::string client_secret)
@@ -161,8 +167,10 @@ Outcome<std::vector<bool>, Trouble> Service::check(const std::vector<Question>& 
             continue;
         }
         const Trouble trouble = trouble_of(exchange);
-        if (trouble.problem != Problem::unavailable || tries++ == max_tries) return trouble;
-        if (!state_->pause(exchange)) return Trouble{Problem::stopped, "stopped"};
+        const auto pause_s = pause_after(exchange, 0.5);
+        const bool is_final = trouble.problem != Problem::unavailable || !pause_s || *pause_s > max_pause_s;
+        if (is_final || tries++ == max_tries) return trouble;
+        if (!wait(*pause_s, state_->stopped)) return Trouble{Problem::stopped, "stopped"};
     }
     return answers;
 }
@@ -170,9 +178,11 @@ Outcome<std::vector<bool>, Trouble> Service::check(const std::vector<Question>& 
 Outcome<Done, Trouble> Service::follow(const std::string& after, const std::function<bool(const Change&)>& handle) {
     std::string cursor = after;
     bool is_wanted = true;
+    double usual_pause_s = 1;
     while (!state_->stopped) {
         EventStream stream([&](const std::string& id, const std::string& data) {
             const auto event = Json::parse(data);
+            usual_pause_s = 1;
             is_wanted = !event || handle(change_of(*event, data));
             if (!id.empty()) cursor = id;
             return is_wanted;
@@ -185,15 +195,15 @@ Outcome<Done, Trouble> Service::follow(const std::string& after, const std::func
         request.on_piece = [&stream](const char* data, std::size_t size) { return stream.add(data, size); };
         const Exchange exchange = state_->send_with_token(request, false);
         if (!is_wanted) return Done{};
-        const bool is_answer = exchange.broken == Broken::no && exchange.answer.status != 200;
-        if (is_answer && exchange.answer.status == 400 && !cursor.empty()) {  // the changes after the cursor were deleted
+        if (exchange.broken == Broken::no && exchange.answer.status == 400 && !cursor.empty()) {  // changes were deleted
             cursor.clear();
             if (!handle(Change{"", "reset", "", 0, ""})) return Done{};
             continue;
         }
-        const Trouble trouble = trouble_of(exchange);
-        if (is_answer && trouble.problem != Problem::unavailable) return trouble;
-        if (!state_->pause(exchange)) break;
+        const auto pause_s = pause_after(exchange, usual_pause_s);
+        if (!pause_s) return trouble_of(exchange);
+        if (!wait(*pause_s, state_->stopped)) break;
+        usual_pause_s = std::min(2 * usual_pause_s, max_pause_s);
     }
     return Trouble{Problem::stopped, "stopped"};
 }
