@@ -15,11 +15,13 @@ SOURCE = Path(__file__).resolve().parent.parent / "sso"
 BOXES = {
     "cli": "cli\ncommands of the operator",
     "state": "state\nsso apply and sso export",
+    "playground": "playground\ndocuments of permissions to try",
     "backup": "backup\nsso backup and sso restore",
     "replica": "replica\nsso replica: answers from memory",
     "client": "client\nfor Python programs",
     "app": "app, routes, worker, services, doctor\nputs the parts together",
     "openapi": "openapi\nthe OpenAPI document",
+    "documentation": "documentation\nthe site at /docs/",
     "demo": "demo\nmails of the demo",
     "console": "console\nadmin console",
     "admin": "admin\nmanagement API",

@@ -32,6 +32,8 @@ LINKS = """
   Account page   {service}/account
   New account    {service}/register
   Mails          {service}/demo/mail
+  Documentation  {service}/docs/
+  Playground     {service}/docs/playground
   Demo web site  {site}/
   Demo game      {game}    (in a second terminal)
   Administrator  demo@example.com with the password demo-password

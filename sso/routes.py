@@ -42,6 +42,7 @@ from sso.accounts.terms.pages import terms_pages
 from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
 from sso.console.confirmation import ConsoleConfirmation
+from sso.console.playground_pages import demo_playground_pages
 from sso.console.routes import ConsoleLink, console_routes
 from sso.console.system_pages import InstallationFindings
 from sso.console.view import ConsoleView
@@ -53,6 +54,8 @@ from sso.demo.mark import is_demo
 from sso.device.pages import device_pages
 from sso.device.routes import device_routes
 from sso.doctor.checks import check as check_installation
+from sso.documentation.routes import documentation_routes
+from sso.documentation.site import DocumentationSite
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -109,6 +112,8 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
     yield health_routes(health, services.database, shared_database=services.settings.database_url is not None)
     yield brand.brand_routes(services.brand)
     yield language_switcher.switcher_routes()
+    if services.settings.shows_docs:
+        yield documentation_routes(DocumentationSite(services.settings.docs_dir))
     yield from _api_routes(services)
     yield from _login_pages(services, pages)
     yield from _account_pages(services, pages, account)
@@ -116,6 +121,7 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
     yield from _site_and_game_pages(services, pages)
     if is_demo(services.settings):
         yield demo_mail_pages(DemoMailbox(services.settings.data_dir / MAIL_FOLDER))
+        yield demo_playground_pages()
     can_invite = services.settings.registration != "closed"
     yield from console_routes(
         _console_view(services, pages),
@@ -204,6 +210,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.applications,
         s.sign_in_notices,
         s.used_factor,
+        s.signed_in_games,
     )
     limiter, issuer = s.password_login.rate_limiter, s.authentication_data
     upstream = s.upstream
