@@ -17,6 +17,7 @@ import asyncpg
 import orjson
 
 from tests.kit.emptied_database import NewDatabase, replace_rows, rows_as_statements, tables_with_rows
+from tests.kit.kept_connection import run_on_kept_connection
 from tests.kit.postgres import with_connection
 from tests.kit.server import Server
 
@@ -116,7 +117,7 @@ class _NewServer:
         shutil.rmtree(server.folder / "data/mail", ignore_errors=True)
         if (server.workers(), server.settings, _files(server)) != (self.workers, self.settings, self.files):
             return False
-        if not with_connection(self.settings["SSO_DATABASE_URL"], self.database.restore):
+        if not run_on_kept_connection(self.settings["SSO_DATABASE_URL"], self.database.restore):
             return False
         os.truncate(server.folder / "server.log", 0)  # the server appends to it
         return True
