@@ -204,6 +204,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.applications,
         s.sign_in_notices,
         s.used_factor,
+        s.signed_in_games,
     )
     limiter, issuer = s.password_login.rate_limiter, s.authentication_data
     upstream = s.upstream

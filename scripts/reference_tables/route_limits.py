@@ -68,6 +68,7 @@ FAMILIES = {
     "/login/upstream": Family("none", "``SSO_RATE_UPSTREAM``", "32 outgoing requests"),
     "/logout": Family("browser session", "none", CHEAP),
     "/proxy/api/login": Family("password", "``SSO_RATE_LOGIN``, ``SSO_RATE_ACCOUNT``", "password hashing"),
+    "/proxy/api/logout": Family("session token", "none", CHEAP),
     "/proxy/api/ticket": Family("ticket of a store", "``SSO_RATE_LOGIN``", "16 outgoing requests of a provider"),
     "/proxy/api/data": Family("link of a data request, once", "none", "the database parses the body"),
     "/proxy/api/gameSession": Family(

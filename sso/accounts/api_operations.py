@@ -1,6 +1,6 @@
 """Describes POST /proxy/api/login, and the pages of sign-in, registration and password reset."""
 
-from sso.accounts.login.routes import LoginRequest
+from sso.accounts.login.routes import EndSignInRequest, LoginRequest
 from sso.web.api_description import STRING, ApiBody, ApiOperation, ApiParameter, envelope, form, ok, page
 
 LOGIN_TAG, PAGES_TAG = "Login", "Sign-in pages"
@@ -83,6 +83,17 @@ OPERATIONS = (
             },
         ),
         (401, 403),
+    ),
+    ApiOperation(
+        "POST",
+        "/proxy/api/logout",
+        LOGIN_TAG,
+        "End the sign-in of a session token",
+        {200: ok("The sign-in has ended.", envelope(), {"status": "OK"})},
+        "Its session tokens and user JWTs end, as with signing out of a game on the account page. A token that is "
+        "unknown or has ended gets the same answer.",
+        (),
+        ApiBody(EndSignInRequest, examples={"session token": {"token": "kD3v…"}}),
     ),
     page(
         "/", PAGES_TAG, "Start a sign-in, for example from a game", "gsid", "app_id", "gapp_id", errors=(403, 404, 410)

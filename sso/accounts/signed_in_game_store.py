@@ -7,6 +7,7 @@ from datetime import datetime
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import application_ids
 from sso.accounts.ports import ApplicationDirectory
+from sso.core.ids import digest
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -28,6 +29,7 @@ _END = Statement(
         ORDER BY id FOR UPDATE
     ) RETURNING app_id, gapp_id"""
 )
+_OF_TOKEN = Statement("SELECT user_id, sign_in FROM session_tokens WHERE digest = :digest AND expires > now()")
 _END_TOKENS = Statement(
     """DELETE FROM session_tokens WHERE digest IN (
         SELECT digest FROM session_tokens WHERE user_id = :user_id AND sign_in = ANY (CAST(:ids AS text[]))
@@ -72,6 +74,12 @@ class SignedInGames:
             )
             for row in rows
         ]
+
+    async def end_with_token(self, token: str) -> None:
+        """Ends the sign-in of a session token. A token that is unknown or has ended changes nothing."""
+        row = await self._database.row(_OF_TOKEN, digest=digest(token))
+        if row is not None:
+            await self.end(row["user_id"], [row["sign_in"]])
 
     async def end(self, user_id: str, ids: Sequence[str]) -> None:
         """Revokes the session tokens and user JWTs of these sign-ins of the user."""

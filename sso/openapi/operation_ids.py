@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 SERVICE_OPERATIONS = {
     "POST /proxy/api/login": "login",
+    "POST /proxy/api/logout": "logout",
     "POST /proxy/api/guest": "sign_in_guest",
     "POST /proxy/api/ticket": "sign_in_with_ticket",
     "POST /proxy/api/data/{link}": "send_user_data",

@@ -11,6 +11,8 @@ from tests.kit.browser import Browser, Forms, each_worker, fresh_browser, new_us
 from tests.kit.server import Server
 from tests.kit.session_tokens import claims_of, is_valid_jwt, is_valid_token, new_application, renew, sign_in
 
+LOGOUT = "/proxy/api/logout"
+
 
 @pytest.fixture
 def client(server: Server) -> Iterator[httpx.Client]:
@@ -99,6 +101,33 @@ def test_user_cannot_sign_out_a_game_of_another_user(client: httpx.Client, serve
         assert browser.submit("/account/games/end", ids=sid_of(data)).status_code == 303
     assert is_valid_jwt(client, data["jwt"])
     assert is_valid_token(client, data["token"])
+
+
+@pytest.mark.parametrize("kind", ["token", "stoken"])
+def test_game_signs_its_player_out(server: Server, login: str, kind: str) -> None:
+    with each_worker(server) as workers, fresh_browser(server, login) as browser:
+        one, two = sign_in(workers[0], login), sign_in(workers[0], login)
+        derived = renew(workers[1], one["token"])
+        for _ in range(2):
+            assert workers[1].post(LOGOUT, json={"token": derived[kind]}).json() == {"status": "OK"}
+        browser.open_account()
+        assert [form["ids"] for form in forms(browser, "/account/games/end")] == [sid_of(two)]
+        for worker in workers:
+            for made in (one, derived):
+                assert not is_valid_token(worker, made["token"])
+                assert not is_valid_jwt(worker, made["jwt"])
+            assert is_valid_jwt(worker, two["jwt"])
+            assert is_valid_token(worker, two["token"])
+        assert browser.get("/account/history").text.count("Signed out of a game") == 1
+
+
+def test_signing_out_needs_a_token_and_does_not_tell_which_are_known(client: httpx.Client) -> None:
+    for token in ("x", "\N{PILE OF POO}", "x" * 256):
+        assert client.post(LOGOUT, data={"token": token}).json() == {"status": "OK"}
+    for body in ({}, {"token": ""}, {"token": 1}, {"token": "x" * 257}, {"token": None}):
+        refused = client.post(LOGOUT, json=body)
+        assert refused.status_code == 400
+        assert "token: " in refused.json()["error"]
 
 
 @pytest.mark.parametrize("ids", ["", " ", "x", "'", "x " * 500, "\N{PILE OF POO}"])

@@ -120,8 +120,11 @@ class ManagementApi(ServiceMachine):
             record.etags.append(answer.headers["ETag"])
 
     def teardown(self) -> None:
+        """Deletes what is left, because the service limits how many records of a kind there are."""
         for record in self.all:
             self.read(record)
+            if not record.is_deleted:
+                self.delete(record)
         self.http.close()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sdk.contract.packages import PACKAGES, Package
-from tests.kit.browser import Browser
+from tests.kit.browser import Browser, query
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, clean_environment, running
@@ -110,10 +110,12 @@ def test_player_signs_in_comes_back_and_asks(package: Package, server: Server, t
     with program(package, server, tmp_path) as game:
         game.send(do="resume", factor=FACTOR)
         assert game.event("signed_in")["nick"] == "Ann"
+        assert len(query(server, "SELECT 1 FROM sign_ins WHERE user_id = '4711' AND NOT ended")) == 1
         game.send(do="renew")
         game.event("renewed")
         game.send(do="sign_out")
         game.event("signed_out")
+        assert query(server, "SELECT 1 FROM sign_ins WHERE user_id = '4711' AND NOT ended") == []
         game.send(do="resume", factor=FACTOR)
         assert game.event("failed")["reason"] == "sign_in_needed"
 

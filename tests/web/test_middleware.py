@@ -104,7 +104,7 @@ ROUTES = (
     "/login/identity/conflict", "/login/identity/conflict/merge", "/login/identity/conflict/move",
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
     "/register", "/register/code", "/register/complete", "/reset", "/device",
-    "/proxy/api/login", "/proxy/api/guest", "/proxy/api/ticket", "/proxy/api/data/<link>",
+    "/proxy/api/login", "/proxy/api/logout", "/proxy/api/guest", "/proxy/api/ticket", "/proxy/api/data/<link>",
     "/healthz", "/readyz", "/static/<path:filename>",
     *KEYS, *OAUTH, *PERMISSIONS, *AUTHZEN, *SIGNALS, *ADMIN, *GAMES,
 )  # fmt: skip

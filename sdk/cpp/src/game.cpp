@@ -14,6 +14,7 @@ namespace {
 const char* const token_name = "token";
 const char* const guest_key_name = "guest_key";
 constexpr long request_s = 15;
+constexpr long sign_out_s = 3;  // the player does not wait for a service that is away
 
 Player player_of(const Json& body) {
     return {body["user_id"].as_text(), body["nick"].text(), body["guest"].is_true(), body["jwt"].text(),
@@ -155,10 +156,13 @@ Result<bool> Game::may(std::int64_t application_id, const std::string& rule) {
 }
 
 Result<Done> Game::sign_out() {
+    const auto token = state_->store->get(token_name);
     state_->player.reset();
-    if (!state_->store->set(token_name, std::nullopt)) {
-        return Failure{Reason::invalid, "the stored token cannot be removed", "", {}};
+    const bool removed = state_->store->set(token_name, std::nullopt);
+    if (token) {
+        post(state_->base_url + "/proxy/api/logout", JsonWriter().add("token", *token).str(), {}, sign_out_s, nullptr);
     }
+    if (!removed) return Failure{Reason::invalid, "the stored token cannot be removed", "", {}};
     return Done{};
 }
 

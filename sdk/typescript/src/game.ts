@@ -1,5 +1,5 @@
 import { SignInFailed, failureOf } from "./failure.js";
-import { sleep } from "./http.js";
+import { post, sleep } from "./http.js";
 import { guestSigner, newGuestKey, newNonce } from "./keys.js";
 import { Session, firstAnswer } from "./session.js";
 import { Stages } from "./stages.js";
@@ -35,6 +35,7 @@ export interface GameOptions {
 
 const TOKEN = "token";
 const GUEST_KEY = "guest_key";
+const SIGN_OUT_S = 3; // the player does not wait for a service that is away
 
 /** A game: signs its player in and keeps the player signed in. */
 export class Game {
@@ -121,10 +122,14 @@ export class Game {
     return first?.allow === true;
   }
 
-  /** Forgets the player. The key of the guest stays: it is the only way back to the guest's progress. */
+  /** Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to its progress. */
   async signOut(): Promise<void> {
+    const token = await this.store.get(TOKEN);
     this.player = null;
     await this.store.set(TOKEN, null);
+    if (token === null) return;
+    const options = { timeoutS: SIGN_OUT_S };
+    await post(`${this.baseUrl}/proxy/api/logout`, JSON.stringify({ token }), {}, options).catch(() => undefined);
   }
 
   private async withBrowser(

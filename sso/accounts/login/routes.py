@@ -1,8 +1,8 @@
-"""POST /proxy/api/login: login with a password or a session token."""
+"""POST /proxy/api/login: login with a password or a session token. POST /proxy/api/logout ends it."""
 
 from typing import Annotated
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 from quart import Blueprint, Response, request
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
@@ -15,9 +15,11 @@ from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sign_in_notices import SignInNotices
+from sso.accounts.signed_in_game_store import SignedInGames
 from sso.core.errors import ApiError
 from sso.web.client_connection import client_connection
 from sso.web.request import client_address, read_model
+from sso.web.request_model import RequestModel
 from sso.web.response import reply
 
 
@@ -26,6 +28,10 @@ class LoginRequest(LoginOptionFields):
     password: Annotated[str, StringConstraints(max_length=1024)] = ""
     token: ShortText = ""
     otp: ShortText = ""
+
+
+class EndSignInRequest(RequestModel):
+    token: Annotated[str, StringConstraints(min_length=1, max_length=256)] = Field(description="A session token.")
 
 
 def login_routes(
@@ -37,6 +43,7 @@ def login_routes(
     applications: ApplicationDirectory,
     notices: SignInNotices,
     requirement: UsedFactorRequirement,
+    games: SignedInGames,
 ) -> Blueprint:
     routes = Blueprint("login", __name__)
 
@@ -62,5 +69,11 @@ def login_routes(
         await devices.remember(outcome.user, device)
         await notices.client_signed_in(outcome.user, device, bool(form.factor), options)
         return reply(data)
+
+    @routes.post("/proxy/api/logout")
+    async def logout() -> Response:
+        form = await read_model(EndSignInRequest)
+        await games.end_with_token(form.token)
+        return reply({"status": "OK"})
 
     return routes

@@ -114,7 +114,7 @@ public:
     Result<Player> sign_in_with_ticket(const std::string& provider, const std::string& ticket);
     // Asks whether the player may do something.
     Result<bool> may(std::int64_t application_id, const std::string& rule);
-    // Forgets the player. The key of the guest stays: it is the only way back to the guest's progress.
+    // Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to its progress.
     Result<Done> sign_out();
 
     // Ends a sign-in that runs: the player gave up.

@@ -40,6 +40,8 @@ namespace Sso
     {
         private const string TokenName = "token";
         private const string GuestKeyName = "guest_key";
+        private const int SignOutS = 3; // the player does not wait for a service that is away
+        private static readonly Dictionary<string, string> NoHeaders = new Dictionary<string, string>();
         private readonly string baseUrl;
         private readonly string factor;
         private readonly long applicationId;
@@ -60,7 +62,7 @@ namespace Sso
 
         /// <summary>Signs the player in with a browser.</summary>
         public Task<Player> SignIn(SignInOptions options) =>
-            WithBrowser(options, Fields(), new Dictionary<string, string>());
+            WithBrowser(options, Fields(), NoHeaders);
 
         /// <summary>Signs the guest in with a browser. The player keeps what the guest has.</summary>
         public Task<Player> Link(SignInOptions options)
@@ -128,11 +130,23 @@ namespace Sso
             return answers.Count > 0 && answers[0]["allow"].IsTrue;
         }
 
-        /// <summary>Forgets the player. The key of the guest stays: it is the only way back to its progress.</summary>
-        public void SignOut()
+        /// <summary>Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to its
+        /// progress.</summary>
+        public async Task SignOut()
         {
+            string stored = store.Get(TokenName);
             Player = null;
             store.Set(TokenName, null);
+            if (stored == null) return;
+            try
+            {
+                string body = new JsonWriter().Add("token", stored).ToString();
+                await transport.Post(baseUrl + "/proxy/api/logout", body, NoHeaders, SignOutS, CancellationToken.None);
+            }
+            catch (ConnectionLost)
+            {
+                // The tokens end later, by themselves.
+            }
         }
 
         private JsonWriter Fields()
@@ -185,8 +199,7 @@ namespace Sso
 
         private async Task<Player> Login(string path, JsonWriter fields)
         {
-            var headers = new Dictionary<string, string>();
-            Answer answer = await Session.First(transport, baseUrl + path, fields.ToString(), headers, CancellationToken.None);
+            Answer answer = await Session.First(transport, baseUrl + path, fields.ToString(), NoHeaders, CancellationToken.None);
             if (!answer.IsOk) throw SignInFailed.Of(answer);
             return Keep(answer.Body);
         }

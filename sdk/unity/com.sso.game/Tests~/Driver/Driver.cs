@@ -77,7 +77,7 @@ namespace Sso
                     Print(new JsonWriter().Add("event", "checked").AddRaw("allow", allow ? "true" : "false"));
                     break;
                 case "sign_out":
-                    game.SignOut();
+                    await game.SignOut();
                     Print(new JsonWriter().Add("event", "signed_out"));
                     break;
             }
