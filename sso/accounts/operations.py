@@ -84,7 +84,7 @@ class UserOperations:
 
     async def _create(self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None) -> str:
         user_id = record.user_id or await unused_user_id(tx)
-        if await was_erased(tx, user_id):
+        if record.user_id and await was_erased(tx, user_id):
             raise FieldError(("user_id",), "belonged to a user who was erased; choose another one")
         _check_guest_fields(record, None)
         values = self._values(record, None, user_id)

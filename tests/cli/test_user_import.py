@@ -15,6 +15,7 @@ from tests.kit.browser import query
 from tests.kit.server import Server
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "moving_in"
+GUIDE = Path(__file__).parents[2] / "docs" / "moving_in.rst"
 APPLICATION = 4711
 # The sources, their options, what is printed, and the passwords of users.
 SOURCES: dict[str, tuple[list[str], list[str], dict[str, str]]] = {
@@ -84,6 +85,7 @@ def test_users_of_an_example_file_sign_in_with_the_password_that_they_had(
     studio: Server, tmp_path: Path, source: str
 ) -> None:
     (name, *options), printed, passwords = SOURCES[source]
+    assert f"$ sso import users examples/moving_in/{name} --from {source}" in GUIDE.read_text()
     command = ["import", "users", str(EXAMPLES / name), "--from", source, "--map", str(EXAMPLES / "map.json"), *options]
     report = tmp_path / "report.jsonl"
     tried = studio.sso(*command, "--dry-run")
