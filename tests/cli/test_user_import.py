@@ -239,7 +239,7 @@ def test_exported_users_can_be_imported_and_hashes_need_an_option(studio: Server
     assert "skipped 1" in studio.sso("import", "users", str(one), "--from", "jsonl").stdout
     query(studio, "DELETE FROM users WHERE user_id = '88100001'")
     assert "created 1" in studio.sso("import", "users", str(one), "--from", "jsonl").stdout
-    assert user_of(studio, user["login"])["password_hash"] == weak
+    assert user_of(studio, "max@export.example")["password_hash"] == weak
 
 
 def test_large_file_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,5 +261,5 @@ def _json(value: Any) -> str:
 
 def _file(text: str) -> io.StringIO:
     file = io.StringIO(text)
-    file.name = "users.json"  # type: ignore[misc]
+    file.name = "users.json"
     return file
