@@ -17,6 +17,7 @@ BOXES = {
     "state": "state\nsso apply and sso export",
     "backup": "backup\nsso backup and sso restore",
     "replica": "replica\nsso replica: answers from memory",
+    "verification": "verification\nplayers on a game server",
     "client": "client\nfor Python programs",
     "app": "app, routes, worker, services, doctor\nputs the parts together",
     "openapi": "openapi\nthe OpenAPI document",
