@@ -11,12 +11,14 @@ class Package:
     name: str
     program: tuple[str, ...]
     built: Path  # exists if the package was built
+    without: tuple[str, ...] = ()  # scenarios of what its platform cannot do; the documentation says so
 
     @property
     def is_built(self) -> bool:
         return self.built.exists()
 
 
+# The packages for games.
 PACKAGES = (
     Package("cpp", (str(SDK / "cpp/build/sso_game_driver"),), SDK / "cpp/build/sso_game_driver"),
     Package("unity", ("mono", str(SDK / "unity/build/Driver.exe")), SDK / "unity/build/Driver.exe"),
@@ -25,5 +27,14 @@ PACKAGES = (
         # Node has the WebSocket of browsers from version 22 on, and before behind an option.
         ("node", "--experimental-websocket", "--no-warnings", str(SDK / "typescript/test/driver.mjs")),
         SDK / "typescript/dist/index.js",
+    ),
+)
+
+# The packages for game servers.
+SERVER_PACKAGES = (
+    Package(
+        "typescript",
+        ("node", "--no-warnings", str(SDK / "typescript/test/server_driver.mjs")),
+        SDK / "typescript/dist/server/index.js",
     ),
 )

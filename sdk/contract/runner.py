@@ -1,6 +1,8 @@
-"""Plays the scenarios with the test program of a package: ``python -m sdk.contract.runner PACKAGE [SCENARIO…]``."""
+"""Plays the scenarios with the test program of a package: ``python -m sdk.contract.runner PROGRAM SCENARIO.json…``."""
 
 import json
+import shlex
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from sso.cli.play.scripted.script import Script, read_script
 from sso.cli.play.scripted.service import ScriptedService
 
 SCENARIOS = Path(__file__).parent / "scenarios"
+SERVER_SCENARIOS = Path(__file__).parent / "server"
 LIMIT_S = 300.0  # of a run of the program: Mono takes a while to make a key, and the machine may be slow
 
 
@@ -22,17 +25,17 @@ class Outcome:
     problems: list[str]  # none: the package keeps the contract
 
 
-def scenario_names() -> list[str]:
-    return sorted(file.stem for file in SCENARIOS.glob("*.json"))
+def scenario_names(folder: Path = SCENARIOS) -> list[str]:
+    return sorted(file.stem for file in folder.glob("*.json"))
 
 
-def play(name: str, program: Sequence[str]) -> Outcome:
+def play(name: str, program: Sequence[str], folder: Path = SCENARIOS) -> Outcome:
     """Plays one scenario with the command of a test program."""
-    return trio.run(_play, name, program)
+    return trio.run(_play, folder / f"{name}.json", program)
 
 
-async def _play(name: str, program: Sequence[str]) -> Outcome:
-    script = read_script(SCENARIOS / f"{name}.json")
+async def _play(file: Path, program: Sequence[str]) -> Outcome:
+    script = read_script(file)
     service = ScriptedService(script)
     with tempfile.TemporaryDirectory() as folder:
         async with trio.open_nursery() as nursery:
@@ -43,7 +46,7 @@ async def _play(name: str, program: Sequence[str]) -> Outcome:
     if not service.is_over:
         problems.append(f"{service.next_request} was expected and did not come")
     expected = json.loads(json.dumps(script.events).replace("{base_url}", base_url))
-    return Outcome(name, problems + compare_events(expected, events))
+    return Outcome(file.stem, problems + compare_events(expected, events))
 
 
 async def _run_program(script: Script, command: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -81,3 +84,15 @@ def _contains(found: Any, expected: Any) -> bool:
     if isinstance(expected, dict) and isinstance(found, dict):
         return all(name in found and _contains(found[name], value) for name, value in expected.items())
     return bool(found == expected)
+
+
+def main(program: str, files: Sequence[str]) -> int:
+    """Prints the outcome of each scenario. Returns 1 if the program breaks the contract."""
+    outcomes = [trio.run(_play, Path(file), shlex.split(program)) for file in files]
+    for outcome in outcomes:
+        print("\n    ".join((f"{outcome.scenario}: {'kept' if not outcome.problems else 'broken'}", *outcome.problems)))
+    return int(any(outcome.problems for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

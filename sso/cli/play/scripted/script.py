@@ -17,14 +17,21 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class StreamStep(_Part):
+    """A piece of a response that goes on."""
+
+    wait_s: Seconds = 0
+    send: str
+
+
 class Step(_Part):
     """A request that must come next, and its answer."""
 
     path: Annotated[str, Field(pattern=r"^(GET|POST|DELETE) /\S*$")]
     fields: dict[str, Any] = {}  # that the body must have
     without: tuple[str, ...] = ()  # fields that the body must not have
-    query: dict[str, str] = {}  # that the address must have
-    request_headers: dict[str, str] = {}  # that the request must have
+    query: dict[str, str | None] = {}  # that the address must have, or must not have (null)
+    request_headers: dict[str, str | None] = {}  # the same for headers of the request
     signed: bool = False  # by the key that an earlier request, or this one, has sent as public_key
     not_before_s: Seconds = 0  # after the last answer
     times: Annotated[int, Field(ge=1, le=100)] = 1  # that this request comes one after the other
@@ -32,6 +39,7 @@ class Step(_Part):
     status: Annotated[int, Field(ge=200, le=599)] = 200
     answer: dict[str, Any] | str = {}  # a text is sent as it is
     headers: dict[str, str] = {}
+    stream: tuple[StreamStep, ...] = ()  # instead of the answer; afterwards the response ends, or the fault happens
     fault: Literal["", "close", "reset", "half", "leave"] = ""
 
 
@@ -48,7 +56,7 @@ class Script(_Part):
     title: str = ""
     runs: tuple[tuple[dict[str, Any], ...], ...] = ()  # what the game does, in each run of its program
     events: tuple[dict[str, Any], ...] = ()  # what the game reports
-    requests: Annotated[tuple[Step, ...], Field(min_length=1)]
+    requests: tuple[Step, ...]
     sockets: tuple[tuple[SocketStep, ...], ...] = ()  # of each WebSocket that is opened, one after the other
 
 

@@ -82,9 +82,15 @@ class ScriptedService:
             return True
         await trio.sleep(step.hold_s)
         self._last_answer = trio.current_time()
+        if step.stream:
+            await _send_stream(stream, connection, step)
+            self._last_answer = trio.current_time()
         if step.fault in ("close", "reset", "leave"):
             await _break(stream, step.fault)
             return False
+        if step.stream:
+            await stream.send_all(connection.send(h11.EndOfMessage()) or b"")
+            return True
         answer = json.loads(json.dumps(step.answer).replace("{base_url}", self.base_url))
         headers = {name: value.replace("{base_url}", self.base_url) for name, value in step.headers.items()}
         await _send(stream, connection, step.status, headers, answer, half=step.fault == "half")
@@ -94,7 +100,7 @@ class ScriptedService:
     def _next_step(self, request: h11.Request, body: bytes) -> Step | None:
         target = urlsplit(request.target.decode())
         path = f"{request.method.decode()} {target.path}"
-        if self.is_over and path == self._steps[0].path:
+        if self.is_over and self._steps and path == self._steps[0].path:
             self.begin()
         expected = self.next_request
         self._report(path)
@@ -194,6 +200,14 @@ async def _send(
     await stream.send_all(
         (connection.send(h11.Data(data=content)) or b"") + (connection.send(h11.EndOfMessage()) or b"")
     )
+
+
+async def _send_stream(stream: trio.SocketStream, connection: h11.Connection, step: Step) -> None:
+    response = h11.Response(status_code=step.status, headers=list(step.headers.items()))
+    await stream.send_all(connection.send(response) or b"")
+    for part in step.stream:
+        await trio.sleep(part.wait_s)
+        await stream.send_all(connection.send(h11.Data(data=part.send.encode())) or b"")
 
 
 async def _break(stream: trio.SocketStream, fault: str) -> None:

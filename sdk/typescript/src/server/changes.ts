@@ -1,0 +1,116 @@
+import { RequestFailed } from "./failure.js";
+import type { Json } from "./jwt.js";
+import { type AccessToken, failureOf, isPassing, parse, pause, pauseAfter } from "./requests.js";
+
+const SILENCE_S = 45; // there is a heartbeat every 15 seconds
+const FIRST_PAUSE_S = 1;
+const MAX_PAUSE_S = 30;
+
+export interface Change {
+  /** The place in the stream. Store it, and continue after it. Empty for a reset. */
+  id: string;
+  /** "permissions_changed", "user_banned" …; "reset": changes were missed, so read again what you keep. */
+  type: string;
+  data: Json;
+}
+
+/** Yields the changes after a cursor, for ever. It survives lost connections, restarts and new tokens. */
+export async function* followChanges(baseUrl: string, token: AccessToken, after = ""): AsyncGenerator<Change> {
+  const url = `${baseUrl}/api/admin/changes`;
+  let pauseS = FIRST_PAUSE_S;
+  let refusedTokens = 0;
+  for (;;) {
+    const bearer = await token.get();
+    const stream = new Stream(after ? `${url}?after=${encodeURIComponent(after)}` : url, bearer);
+    let response: Response | null = null;
+    try {
+      response = await stream.open();
+      if (response?.status === 200) {
+        refusedTokens = 0;
+        for await (const change of stream.changes()) {
+          pauseS = FIRST_PAUSE_S;
+          after = change.id;
+          yield change;
+        }
+      } else if (response?.status === 400 && after) {
+        after = "";
+        yield { id: "", type: "reset", data: {} };
+        continue;
+      } else if (response?.status === 401 && refusedTokens === 0) {
+        refusedTokens += 1;
+        token.forget(bearer);
+        continue;
+      } else if (response && !isPassing(response.status)) {
+        throw failureOf(url, response.status, parse(await response.text()));
+      }
+    } finally {
+      stream.close();
+    }
+    await pause(pauseAfter(response, pauseS));
+    pauseS = Math.min(2 * pauseS, MAX_PAUSE_S);
+  }
+}
+
+/** One connection. Its end, however it comes about, is no error. */
+class Stream {
+  private readonly connection = new AbortController();
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  private response: Response | null = null;
+
+  constructor(
+    private readonly url: string,
+    private readonly bearer: string,
+  ) {}
+
+  async open(): Promise<Response | null> {
+    this.expectBytes();
+    const headers = { Authorization: `Bearer ${this.bearer}`, Accept: "text/event-stream" };
+    const options = { headers, redirect: "error", signal: this.connection.signal } as const;
+    this.response = await fetch(this.url, options).catch(() => null);
+    const kind = this.response?.headers.get("Content-Type") ?? "";
+    if (this.response?.status === 200 && !kind.startsWith("text/event-stream")) {
+      throw new RequestFailed("not_a_service", `${this.url} has no stream of changes`, 200);
+    }
+    return this.response;
+  }
+
+  async *changes(): AsyncGenerator<Change> {
+    const reader = this.response!.body!.getReader();
+    const decoder = new TextDecoder();
+    let text = "";
+    for (;;) {
+      const piece = await reader.read().catch(() => null);
+      if (!piece || piece.done) return; // what is not complete comes again
+      this.expectBytes();
+      const frames = (text + decoder.decode(piece.value, { stream: true })).replaceAll("\r\n", "\n").split("\n\n");
+      text = frames.pop()!;
+      for (const frame of frames) {
+        const change = readFrame(frame);
+        if (change) yield change;
+      }
+    }
+  }
+
+  close(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.connection.abort();
+  }
+
+  private expectBytes(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.connection.abort(), SILENCE_S * 1000);
+  }
+}
+
+/** Returns null for heartbeats and for members without an event. */
+function readFrame(frame: string): Change | null {
+  const fields = new Map(
+    frame.split("\n").map((line) => {
+      const colon = line.indexOf(":");
+      return [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, "")] as const;
+    }),
+  );
+  const data = parse(fields.get("data") ?? "");
+  const id = fields.get("id");
+  return data && id ? { id, type: fields.get("event") ?? "", data } : null;
+}
