@@ -1,5 +1,6 @@
 """The generated tables of the documentation: what the source says, joined with the meanings written by hand."""
 
+import json
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -17,6 +18,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "reference.rst"
 OPERATIONS = DOCS / "operations.rst"
 SECURITY = DOCS / "security.rst"
+SDK_ERRORS = DOCS / "sdk/errors.rst"
+PLAYER_TEXTS = DOCS.parent / "sdk/contract/player_texts.json"
 TODO = "TODO"
 WIDTH = 120
 # Error responses of these packages have a code: the endpoints of OAuth, and what every endpoint has in common.
@@ -43,7 +46,7 @@ def tables() -> list[Table]:
     """Returns the tables as the source has them, without the meanings."""
     found = modules()
     limits = Table("Limits of routes", COLUMNS, limit_rows(), meanings=False, page=SECURITY)
-    return [_log_table(found), _class_table(found), *_text_tables(found), _setting_table(), limits]
+    return [_log_table(found), _class_table(found), *_text_tables(found), _setting_table(), limits, *_player_texts()]
 
 
 def _log_table(found: list[Module]) -> Table:
@@ -67,6 +70,14 @@ def _class_table(found: list[Module]) -> Table:
 
 def _setting_table() -> Table:
     return Table("Settings", ("Setting", "Default", "Meaning"), setting_rows(), meanings=False, page=OPERATIONS)
+
+
+def _player_texts() -> Iterable[Table]:
+    """The texts of the packages for games, a table for each language."""
+    texts = json.loads(PLAYER_TEXTS.read_text())
+    for language in next(iter(texts.values())):
+        rows = [(f"``{reason}``", by_language[language]) for reason, by_language in texts.items()]
+        yield Table(f"Player texts: {language}", ("Reason", "Text"), rows, meanings=False, page=SDK_ERRORS)
 
 
 def _text_tables(found: list[Module]) -> Iterable[Table]:

@@ -11,7 +11,7 @@ import httpx
 
 from sso.client.call import ApiCall, ListCall, Record
 from sso.client.credentials import Calls, Credentials
-from sso.client.event_stream import Open, Outcome, Read, follow
+from sso.client.event_stream import OpenStream, Outcome, ReadStream, follow
 from sso.client.exchange import Step, Steps, Wait, exchange, run_calls
 from sso.client.limited_response import MAX_RESPONSE_BYTES, LimitedResponse
 from sso.client.permissions import Question, check_calls
@@ -79,9 +79,9 @@ class SsoClient:
                 step, outcome = steps.send(outcome), None
                 if isinstance(step, Record):
                     yield step
-                elif isinstance(step, Read):
+                elif isinstance(step, ReadStream):
                     outcome = stream.read()
-                elif isinstance(step, Open):
+                elif isinstance(step, OpenStream):
                     outcome = stream.open(step)
                 else:
                     outcome = self._perform(step)
@@ -194,9 +194,9 @@ class AsyncSsoClient(AsyncCalls):
                 step, outcome = steps.send(outcome), None
                 if isinstance(step, Record):
                     yield step
-                elif isinstance(step, Read):
+                elif isinstance(step, ReadStream):
                     outcome = await stream.read()
-                elif isinstance(step, Open):
+                elif isinstance(step, OpenStream):
                     outcome = await stream.open(step)
                 else:
                     outcome = await self._perform(step)

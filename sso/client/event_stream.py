@@ -23,19 +23,22 @@ EVENT_STREAM = "text/event-stream"
 
 
 @dataclass(frozen=True)
-class Open(Send):
+class OpenStream(Send):
     """Asks for the response without its body if it is a stream, and otherwise for all of it."""
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadStream:
     """Asks for the next bytes, b"" at the end, however it comes about."""
 
 
 Outcome: TypeAlias = httpx.Response | httpx.TransportError | bytes | None
 
 
-def follow(credentials: Credentials | None, after: str, retries: int) -> Generator[Step | Read | Record, Outcome, None]:
+FollowSteps: TypeAlias = Generator[Step | ReadStream | Record, Outcome, None]
+
+
+def follow(credentials: Credentials | None, after: str, retries: int) -> FollowSteps:
     """Yields events for ever. ``reset`` is one: events after the cursor were deleted. Raises ClientError."""
     pause, was_renewed = FIRST_PAUSE_S, False
     while True:
@@ -45,10 +48,10 @@ def follow(credentials: Credentials | None, after: str, retries: int) -> Generat
             if credentials is not None:
                 headers |= yield from run_calls(credentials.headers(), retries)
             call = ApiCall("GET", "/api/admin/changes", read_body, {"after": after} if after else {})
-            outcome = yield Open(call, headers)
+            outcome = yield OpenStream(call, headers)
             if isinstance(outcome, httpx.Response) and is_stream(outcome):
                 was_renewed, events = False, EventParser()
-                while isinstance(piece := (yield Read()), bytes) and piece:
+                while isinstance(piece := (yield ReadStream()), bytes) and piece:
                     for event in events.feed(piece):
                         after, pause, wait_s = event["id"], FIRST_PAUSE_S, FIRST_PAUSE_S
                         yield event

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from sso.client.event_stream import SILENCE_S, Open, is_stream
+from sso.client.event_stream import SILENCE_S, OpenStream, is_stream
 from sso.client.exchange import Send
 from sso.client.limited_response import LimitedResponse
 
@@ -31,7 +31,7 @@ class EventStream:
         self._response: httpx.Response | None = None
         self._pieces: Iterator[bytes] = iter(())
 
-    def open(self, step: Open) -> httpx.Response | httpx.TransportError:
+    def open(self, step: OpenStream) -> httpx.Response | httpx.TransportError:
         """Returns a stream, or another response with its body."""
         self.close()
         try:
@@ -65,7 +65,7 @@ class AsyncEventStream:
         self._response: httpx.Response | None = None
         self._pieces: AsyncIterator[bytes] | None = None
 
-    async def open(self, step: Open) -> httpx.Response | httpx.TransportError:
+    async def open(self, step: OpenStream) -> httpx.Response | httpx.TransportError:
         await self.close()
         try:
             self._response = await self._http.send(_request(self._http, step), stream=True)
@@ -91,6 +91,6 @@ class AsyncEventStream:
             await self._response.aclose()
 
 
-def _request(http: httpx.Client | httpx.AsyncClient, step: Open) -> httpx.Request:
+def _request(http: httpx.Client | httpx.AsyncClient, step: OpenStream) -> httpx.Request:
     timeout = httpx.Timeout(SILENCE_S)
     return http.build_request(step.request.method, step.request.path, **{**request_arguments(step), "timeout": timeout})
