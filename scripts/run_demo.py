@@ -32,6 +32,7 @@ LINKS = """
   Account page   {service}/account
   New account    {service}/register
   Mails          {service}/demo/mail
+  Playground     {service}/docs/playground
   Demo web site  {site}/
   Demo game      {game}    (in a second terminal)
   Administrator  demo@example.com with the password demo-password

@@ -42,6 +42,7 @@ from sso.accounts.terms.pages import terms_pages
 from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
 from sso.console.confirmation import ConsoleConfirmation
+from sso.console.playground_pages import demo_playground_pages
 from sso.console.routes import ConsoleLink, console_routes
 from sso.console.system_pages import InstallationFindings
 from sso.console.view import ConsoleView
@@ -116,6 +117,7 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
     yield from _site_and_game_pages(services, pages)
     if is_demo(services.settings):
         yield demo_mail_pages(DemoMailbox(services.settings.data_dir / MAIL_FOLDER))
+        yield demo_playground_pages()
     can_invite = services.settings.registration != "closed"
     yield from console_routes(
         _console_view(services, pages),

@@ -21,6 +21,7 @@ class Package:
 # The packages for games.
 PACKAGES = (
     Package("cpp", (str(SDK / "cpp/build/sso_game_driver"),), SDK / "cpp/build/sso_game_driver"),
+    Package("unreal", (str(SDK / "unreal/build/test/sso_unreal_driver"),), SDK / "unreal/build/test/sso_unreal_driver"),
     Package("unity", ("mono", str(SDK / "unity/build/Driver.exe")), SDK / "unity/build/Driver.exe"),
     Package(
         "typescript",
@@ -32,6 +33,7 @@ PACKAGES = (
 
 # The packages for game servers.
 SERVER_PACKAGES = (
+    Package("cpp", (str(SDK / "cpp/build/sso_server_driver"),), SDK / "cpp/build/sso_server_driver"),
     Package(
         "typescript",
         ("node", "--no-warnings", str(SDK / "typescript/test/server_driver.mjs")),

@@ -22,6 +22,7 @@ from sso.console.explorer.pages import explorer_pages
 from sso.console.game_session_pages import game_session_pages
 from sso.console.identity_providers.pages import identity_provider_pages
 from sso.console.overview_pages import overview_pages
+from sso.console.playground_pages import playground_pages
 from sso.console.projects.group_pages import group_pages
 from sso.console.projects.member_pages import member_pages
 from sso.console.projects.pages import project_pages
@@ -70,6 +71,7 @@ def console_routes(
         add_pages(console, projects)
     yield projects
     yield explorer_pages(console)
+    yield playground_pages(console)
     clients = client_pages(console)
     registration_pages(console, clients, client_registration)
     client_branding_pages(console, clients, brand)

@@ -58,6 +58,14 @@ EXPLORER = ConsoleSection(
     frozenset({AdminRight.VIEW_USERS, AdminRight.VIEW_APPLICATIONS}),
     "Permissions",
 )
+PLAYGROUND = ConsoleSection(
+    "playground",
+    "Playground",
+    f"{BASE}/playground",
+    frozenset({AdminRight.VIEW_APPLICATIONS}),
+    "Permissions",
+    bool,
+)
 GAME_SESSIONS = ConsoleSection(
     "game_sessions",
     "Game sessions",
@@ -81,8 +89,8 @@ WEBHOOKS = ConsoleSection(
 STATE = ConsoleSection("state", "State", f"{BASE}/state", frozenset({AdminRight.VIEW_STATE}), "Service")
 
 SECTIONS = (
-    OVERVIEW, USERS, DATA_REQUESTS, PROJECTS, APPLICATIONS, EXPLORER, CLIENTS, IDENTITY_PROVIDERS, BRANDING,
-    GAME_SESSIONS, AUDIT, SIGNING_KEYS, WEBHOOKS, STATE, SYSTEM,
+    OVERVIEW, USERS, DATA_REQUESTS, PROJECTS, APPLICATIONS, EXPLORER, PLAYGROUND, CLIENTS, IDENTITY_PROVIDERS,
+    BRANDING, GAME_SESSIONS, AUDIT, SIGNING_KEYS, WEBHOOKS, STATE, SYSTEM,
 )  # fmt: skip
 
 

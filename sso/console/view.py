@@ -35,7 +35,7 @@ from sso.web.request import client_address
 from sso.web.security_headers import page_policy
 
 MAX_CONSOLE_FORM = 256 * 1024
-_DEFAULTS: Mapping[str, Any] = {
+PAGE_DEFAULTS: Mapping[str, Any] = {
     "problem": None, "problem_summary": "", "problem_at_field": False, "problem_field": "",
     "notice": None, "undo_path": "", "next_step": None, "navigation": {}, "crumbs": (),
     "values": {}, "names": RecordNames(),
@@ -196,7 +196,7 @@ class ConsoleView:
         self, template: str, status: int, headers: Mapping[str, str] | None, names: Mapping[str, Any]
     ) -> Response:
         current_language.set(SOURCE)
-        template_names = {**_DEFAULTS, "status": status, **names}
+        template_names = {**PAGE_DEFAULTS, "status": status, **names}
         page = current_app.jinja_env.get_template(f"console/{template}")
         text = page.render(template_names)
         if template_names["problem"] and SHOWN_AT_FIELD in text:  # say it once, at the field

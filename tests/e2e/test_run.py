@@ -1,6 +1,7 @@
 """scripts/run: the service and the demo site, started by one command."""
 
 import html
+import json
 import os
 import re
 import signal
@@ -87,6 +88,22 @@ def check_mails(service: str) -> None:
         assert browser.get("/demo/mail/0000000000000000").status_code == 404
 
 
+def check_playground(service: str) -> None:
+    """Anybody tries permissions in the demo: an example answers, a person is added, and the document is downloaded."""
+    with httpx.Client(base_url=service, timeout=60) as browser:
+        page = browser.get("/docs/playground").text
+        assert "leader@example.com</bdi> may <code>clan.disband" in page
+        document = html.unescape(re.findall(r"(?s)<textarea[^>]*>(.*?)</textarea>", page)[0])
+        form = {"document": document, "application_id": "10", "rule": "clan.kick", "user": "zoe@example.com"}
+        added = browser.post("/docs/playground", data=form | {"add": "person", "new_login": "zoe@example.com"})
+        assert "zoe@example.com</bdi> may not <code>clan.kick" in added.text
+        refused = browser.post("/docs/playground", data=form)
+        assert (refused.status_code, "There is no user zoe@example.com" in refused.text) == (422, True)
+        file = browser.post("/docs/playground/file", data=form)
+        assert file.headers["Content-Disposition"] == 'attachment; filename="playground.json"'
+        assert json.loads(file.text) == json.loads(document)
+
+
 def check_refusal(service: str) -> None:
     """In the demo, a game with a wrong gsid learns the reason, which others must ask the operator for."""
     answer = httpx.post(f"{service}/proxy/api/gameSession/getGsidResult", json={"gsid": "f" * 32}, timeout=60)
@@ -102,7 +119,7 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dic
     service, site = f"http://localhost:{port}", f"http://127.0.0.1:{environment['DEMO_SITE_PORT']}"
     with started(environment) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline().rstrip() for _ in range(13)]
+        lines = [process.stdout.readline().rstrip() for _ in range(14)]
         assert lines == [
             "created 9, changed 3, unchanged 1",
             f"sso is ready at {service} (1 worker, data directory {environment['SSO_DATA_DIR']})",
@@ -111,6 +128,7 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dic
             f"  Account page   {service}/account",
             f"  New account    {service}/register",
             f"  Mails          {service}/demo/mail",
+            f"  Playground     {service}/docs/playground",
             f"  Demo web site  {site}/",
             f"  Demo game      {ROOT}/scripts/sso play {service}    (in a second terminal)",
             "  Administrator  demo@example.com with the password demo-password",
@@ -121,6 +139,7 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dic
         assert answers(f"{service}/readyz")
         assert answers(f"{service}/register")
         check_mails(service)
+        check_playground(service)
         check_refusal(service)
         assert f"{service}/proxy/oauth/authorize" in httpx.get(f"{site}/sign-in", timeout=60).headers["Location"]
         if stop == "Ctrl-C":

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from sso.accounts.model import login_key
 from sso.perm.changes.assertion_check import AssertionCheck
-from sso.perm.changes.evaluation import evaluate
+from sso.perm.changes.evaluation import evaluate, facts_of
 from sso.perm.changes.impact import FailedAssertion
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.explanation.explain import explain_rule
 from sso.perm.engine.explanation.text import explanation_lines
-from sso.perm.engine.facts import PermissionFacts, ProjectApplication
+from sso.perm.engine.facts import ProjectApplication
 from sso.perm.engine.records import NO_RECORD, OwnRecord, RoleRecord
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, SECTIONS
 from sso.perm.engine.user_facts import UserFacts
@@ -142,15 +142,18 @@ class OfflineState:
     def _evaluate(self, application_id: int, user_id: str, now: int) -> EffectivePermissions | None:
         return evaluate(self.state, application_id, self._row(application_id, user_id), now)
 
-    def _because(self, failed: FailedAssertion, now: int) -> str:
-        user_id, assertion = failed.users[0], parse_assertion(failed.statement)
-        effective = self._evaluate(failed.application_id, user_id, now)
+    def explain(self, application_id: int, user_id: str, rule: str, now: int) -> dict[str, Any]:
+        """Returns whether a user has a rule at an application, and why. Both must exist."""
+        row = self._row(application_id, user_id)
+        effective = self._evaluate(application_id, user_id, now)
         assert effective is not None
-        row, home = self._row(failed.application_id, user_id), self.state.home(failed.application_id)
+        facts = facts_of(self.state, application_id, row)
+        return explain_rule(self.state.compiled[application_id], facts, effective, rule)
+
+    def _because(self, failed: FailedAssertion, now: int) -> str:
+        assertion = parse_assertion(failed.statement)
         is_central = failed.application_id == CENTRAL_APPLICATION_ID
-        projects = tuple(access.project for access in effective.projects)
-        facts = PermissionFacts(row.user, row.own, False, home, projects)
         rule = f"{assertion.project}/{assertion.rule}" if is_central and assertion.project else assertion.rule
-        explanation = explain_rule(self.state.compiled[failed.application_id], facts, effective, rule)
+        explanation = self.explain(failed.application_id, failed.users[0], rule, now)
         lines = [line.text for line in explanation_lines(explanation)]
         return f" ({'; '.join(lines)})" if lines else ""

@@ -1,0 +1,1 @@
+"""The playground: documents of permissions to try, without a database."""

@@ -1,0 +1,47 @@
+"""The examples of the playground: a document with questions about it, and the answers that the tests check."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sso.playground.additions import as_text
+from sso.playground.trial import DocumentQuestion
+
+FOLDER = Path(__file__).parent / "examples"
+
+
+@dataclass(frozen=True)
+class ExampleQuestion:
+    question: DocumentQuestion
+    answer: bool
+
+
+@dataclass(frozen=True)
+class Example:
+    name: str
+    title: str
+    text: str
+    questions: tuple[ExampleQuestion, ...]
+    document: str
+
+
+@cache
+def examples() -> dict[str, Example]:
+    """Returns all examples by name, sorted by title."""
+    found = [_read(path) for path in FOLDER.glob("*.json")]
+    return {example.name: example for example in sorted(found, key=lambda example: example.title)}
+
+
+def _read(path: Path) -> Example:
+    fields: dict[str, Any] = json.loads(path.read_text())
+    document = fields["document"]
+    application_id = str(document["applications"][0]["application_id"])
+    questions = tuple(
+        ExampleQuestion(
+            DocumentQuestion(item["user"], application_id, item["rule"], item.get("at", "")), item["answer"]
+        )
+        for item in fields["questions"]
+    )
+    return Example(path.stem, fields["title"], fields["text"], questions, as_text(document))
