@@ -12,14 +12,14 @@ from typing import Any
 import trio
 
 from sso.client import (
+    AsyncPlayerVerifier,
     AsyncSsoClient,
-    AsyncVerifier,
     ClientError,
     PlayerRefused,
-    Question,
+    PlayerVerifier,
+    RuleQuestion,
     ServiceClient,
     SsoClient,
-    Verifier,
     WebhookRefused,
     read_webhook,
 )
@@ -45,7 +45,7 @@ class Driver:
         self._url = url
         self._sso = SsoClient(url)
         self._now: float | None = None
-        self._verifier: Verifier | None = None
+        self._verifier: PlayerVerifier | None = None
 
     def clock(self) -> float:
         return time.time() if self._now is None else self._now
@@ -55,12 +55,12 @@ class Driver:
 
     def verify(self, command: Command) -> None:
         self._now = command.get("now")
-        self._verifier = self._verifier or Verifier(self._url, issuer=command.get("issuer"), clock=self.clock)
+        self._verifier = self._verifier or PlayerVerifier(self._url, issuer=command.get("issuer"), clock=self.clock)
         player = self._verifier.verify(command["jwt"], command.get("factor"))
         show(event="verified", user_id=player.user_id, auth=player.auth)
 
     def check(self, command: Command) -> None:
-        show(event="checked", answers=self._sso.check([Question(**item) for item in command["questions"]]))
+        show(event="checked", answers=self._sso.check([RuleQuestion(**item) for item in command["questions"]]))
 
     def follow(self, command: Command) -> None:
         left = command["count"]
@@ -81,7 +81,7 @@ class AsyncDriver(Driver):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self._async_sso = AsyncSsoClient(url)
-        self._async_verifier: AsyncVerifier | None = None
+        self._async_verifier: AsyncPlayerVerifier | None = None
 
     async def run(self, command: Command) -> None:
         match command["do"]:
@@ -91,11 +91,13 @@ class AsyncDriver(Driver):
             case "verify":
                 self._now = command.get("now")
                 issuer = command.get("issuer")
-                self._async_verifier = self._async_verifier or AsyncVerifier(self._url, issuer=issuer, clock=self.clock)
+                self._async_verifier = self._async_verifier or AsyncPlayerVerifier(
+                    self._url, issuer=issuer, clock=self.clock
+                )
                 player = await self._async_verifier.verify(command["jwt"], command.get("factor"))
                 show(event="verified", user_id=player.user_id, auth=player.auth)
             case "check":
-                questions = [Question(**item) for item in command["questions"]]
+                questions = [RuleQuestion(**item) for item in command["questions"]]
                 show(event="checked", answers=await self._async_sso.check(questions))
             case "follow":
                 left = command["count"]

@@ -11,7 +11,7 @@ Methods of resources return requests, which a ``SsoClient`` or an ``AsyncSsoClie
         for user in sso.pages(users.list(search="ann")):
             print(user["login"])
 
-This package imports nothing of the server, except for ``Verifier``, ``Replica`` and their asynchronous forms: they
+This package imports nothing of the server, except for ``PlayerVerifier``, ``Replica`` and their asynchronous forms: they
 verify JWTs and evaluate permissions with the code of the server, which is imported when one of them is used.
 """
 
@@ -44,7 +44,7 @@ from sso.client.errors import (
     WebhookRefused,
 )
 from sso.client.permissions import (
-    Question,
+    RuleQuestion,
     assign_roles,
     check_rule,
     effective_permissions,
@@ -54,6 +54,7 @@ from sso.client.permissions import (
     rule_holders,
     user_rules,
 )
+from sso.client.player_guard import VerifiedPlayer
 from sso.client.resources import (
     access_keys,
     applications,
@@ -80,9 +81,9 @@ from sso.client.webhook_signature import read_webhook
 
 __all__ = [
     "ApiCall",
+    "AsyncPlayerVerifier",
     "AsyncReplica",
     "AsyncSsoClient",
-    "AsyncVerifier",
     "BrowserLogin",
     "ClientError",
     "ConnectionFailed",
@@ -90,13 +91,14 @@ __all__ = [
     "MissingRight",
     "OtpMissing",
     "PlayerRefused",
-    "Question",
+    "PlayerVerifier",
     "Record",
     "RecordChanged",
     "RecordNotFound",
     "Replica",
     "ReplicaUnavailable",
     "RequestRefused",
+    "RuleQuestion",
     "ServiceClient",
     "ServiceToken",
     "SessionToken",
@@ -108,7 +110,6 @@ __all__ = [
     "UserJwt",
     "UserLogin",
     "VerifiedPlayer",
-    "Verifier",
     "WebhookRefused",
     "access_keys",
     "applications",
@@ -143,11 +144,10 @@ __all__ = [
 
 _IMPORTED_WHEN_USED = {
     "AsyncReplica": "sso.replica.async_replica",
-    "AsyncVerifier": "sso.verification.verifier",
+    "AsyncPlayerVerifier": "sso.verification.verifier",
     "Replica": "sso.replica.replica",
     "ReplicaUnavailable": "sso.replica.replica",
-    "VerifiedPlayer": "sso.verification.claims",
-    "Verifier": "sso.verification.verifier",
+    "PlayerVerifier": "sso.verification.verifier",
 }
 
 

@@ -14,7 +14,7 @@ from sso.client.credentials import Calls, Credentials
 from sso.client.event_stream import OpenStream, Outcome, ReadStream, follow
 from sso.client.exchange import Step, Steps, Wait, exchange, run_calls
 from sso.client.limited_response import MAX_RESPONSE_BYTES, LimitedResponse
-from sso.client.permissions import Question, check_calls
+from sso.client.permissions import RuleQuestion, check_calls
 from sso.client.stream_connection import AsyncEventStream, EventStream, request_arguments
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class SsoClient:
         """Returns the first records, from as many pages as they need."""
         return list(islice(self.pages(call), limit))
 
-    def check(self, questions: Sequence[Question | tuple[str, int, str]]) -> list[bool]:
+    def check(self, questions: Sequence[RuleQuestion | tuple[str, int, str]]) -> list[bool]:
         """Returns whether each user has the rule at the application. What may not be asked is False."""
         return [answer for call in check_calls(questions) for answer in self.send(call)]
 
@@ -140,7 +140,7 @@ class AsyncCalls(ABC):
                 yield record
             following = following.page_after(page.next) if page.next else None
 
-    async def check(self, questions: Sequence[Question | tuple[str, int, str]]) -> list[bool]:
+    async def check(self, questions: Sequence[RuleQuestion | tuple[str, int, str]]) -> list[bool]:
         """Returns whether each user has the rule at the application. What may not be asked is False."""
         return [answer for call in check_calls(questions) for answer in await self.send(call)]
 

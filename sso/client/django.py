@@ -21,7 +21,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from sso.client.clients import SsoClient
 from sso.client.credentials import ServiceClient
-from sso.client.player_guard import Denied, PlayerGuard
+from sso.client.player_guard import PlayerDenied, PlayerGuard
 
 View = Callable[..., HttpResponse]
 
@@ -29,12 +29,12 @@ View = Callable[..., HttpResponse]
 @cache
 def guard() -> PlayerGuard:
     """Returns the guard of this process, with the keys that it has fetched."""
-    from sso.client import Verifier
+    from sso.client import PlayerVerifier
 
     options = settings.SSO
     url, client_id = options["url"], options.get("client_id")
     sso = SsoClient(url, ServiceClient(client_id, options["client_secret"])) if client_id else None
-    return PlayerGuard(Verifier(url), sso, options.get("application_id", 0))
+    return PlayerGuard(PlayerVerifier(url), sso, options.get("application_id", 0))
 
 
 def signed_in(view: View) -> View:
@@ -62,7 +62,7 @@ def _guarded(view: View, find_player: Callable[[HttpRequest], Any]) -> View:
     def guarded(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
         try:
             request.player = find_player(request)
-        except Denied as denied:
+        except PlayerDenied as denied:
             return JsonResponse({"error": denied.text}, status=denied.status, headers=denied.headers)
         return view(request, *arguments, **named)
 

@@ -2,7 +2,7 @@
 
 ::
 
-    players = FastApiPlayers(AsyncVerifier(url), AsyncSsoClient(url, ServiceClient(client_id, secret)), 10)
+    players = FastApiPlayers(AsyncPlayerVerifier(url), AsyncSsoClient(url, ServiceClient(client_id, secret)), 10)
 
     @app.get("/inventory")
     async def inventory(player: Annotated[VerifiedPlayer, Depends(players.signed_in)]): ...
@@ -16,7 +16,7 @@ from typing import Any
 
 from fastapi import HTTPException, Request
 
-from sso.client.player_guard import AsyncPlayerGuard, Denied
+from sso.client.player_guard import AsyncPlayerGuard, PlayerDenied
 
 Dependency = Callable[[Request], Awaitable[Any]]
 
@@ -26,7 +26,7 @@ class FastApiPlayers(AsyncPlayerGuard):
         """The dependency that gives the player."""
         try:
             return await self.player(request.headers)
-        except Denied as denied:
+        except PlayerDenied as denied:
             raise HTTPException(denied.status, denied.text, denied.headers) from None
 
     def may(self, rule: str) -> Dependency:
@@ -35,7 +35,7 @@ class FastApiPlayers(AsyncPlayerGuard):
         async def with_rule(request: Request) -> Any:
             try:
                 return await self.player_with(request.headers, rule)
-            except Denied as denied:
+            except PlayerDenied as denied:
                 raise HTTPException(denied.status, denied.text, denied.headers) from None
 
         return with_rule

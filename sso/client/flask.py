@@ -2,7 +2,7 @@
 
 ::
 
-    players = FlaskPlayers(Verifier(url), SsoClient(url, ServiceClient(client_id, secret)), application_id=10)
+    players = FlaskPlayers(PlayerVerifier(url), SsoClient(url, ServiceClient(client_id, secret)), application_id=10)
 
     @app.get("/inventory")
     @players.signed_in
@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 from flask import g, jsonify, request
 
-from sso.client.player_guard import Denied, PlayerGuard
+from sso.client.player_guard import PlayerDenied, PlayerGuard
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -37,7 +37,7 @@ def _guarded(view: View, find_player: Callable[[], Any]) -> View:
     def guarded(*arguments: Any, **named: Any) -> Any:
         try:
             g.player = find_player()
-        except Denied as denied:
+        except PlayerDenied as denied:
             return jsonify(error=denied.text), denied.status, denied.headers
         return view(*arguments, **named)
 

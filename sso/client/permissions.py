@@ -42,7 +42,7 @@ def check_rule(
     return ApiCall("GET", _path(user_id), _is_held, {**_query(application_id, at), "explain": rule})
 
 
-class Question(NamedTuple):
+class RuleQuestion(NamedTuple):
     """Whether a user has a rule at an application."""
 
     user_id: str
@@ -50,7 +50,7 @@ class Question(NamedTuple):
     rule: str
 
 
-def check_calls(questions: Sequence[Question | tuple[str, int, str]]) -> Iterator[ApiCall[list[bool]]]:
+def check_calls(questions: Sequence[RuleQuestion | tuple[str, int, str]]) -> Iterator[ApiCall[list[bool]]]:
     """The requests that answer these questions, with up to 100 each. What may not be asked is answered with False."""
     for start in range(0, len(questions), MAX_QUESTIONS):
         evaluations = [

@@ -1,1 +1,1 @@
-"""Verifies user JWTs offline, in the process of a game server: ``sso.client.Verifier`` and ``AsyncVerifier``."""
+"""Verifies user JWTs offline, in the process of a game server: ``sso.client.PlayerVerifier`` and ``AsyncPlayerVerifier``."""

@@ -2,25 +2,14 @@
 
 import base64
 import hashlib
-from dataclasses import dataclass
-from typing import Any
 
 from sso.client.errors import PlayerRefused
+from sso.client.player_guard import VerifiedPlayer
 from sso.core.jwt import InvalidToken, WrongKey, algorithm_in_header, kid_of, signed_claims
 from sso.core.keys import PublicKey
 
 ALGORITHMS = ("RS256", "ES256", "EdDSA")
 USER_TYP = "user_token"
-
-
-@dataclass(frozen=True)
-class VerifiedPlayer:
-    """A player whose JWT was verified."""
-
-    user_id: str
-    auth: str  # how the player has signed in: login, otp, token, gsid, guest …
-    nick: str
-    claims: dict[str, Any]
 
 
 def read_kid(jwt: str) -> str:

@@ -12,7 +12,8 @@ import httpx
 from sso.client.call import ApiCall, read_body
 from sso.client.clients import AsyncSsoClient, SsoClient
 from sso.client.errors import ClientError
-from sso.verification.claims import VerifiedPlayer, check_jwt, read_kid
+from sso.client.player_guard import VerifiedPlayer
+from sso.verification.claims import check_jwt, read_kid
 from sso.verification.key_cache import KeyCache
 
 KEYS = ApiCall("GET", "/proxy/oauth/keys", read_body, authenticated=False)
@@ -32,7 +33,7 @@ class _Verification:
         return check_jwt(jwt, self._keys.find(kid), self._issuer, factor, now)
 
 
-class Verifier(_Verification):
+class PlayerVerifier(_Verification):
     """For ordinary programs. One object serves all threads."""
 
     def __init__(
@@ -60,7 +61,7 @@ class Verifier(_Verification):
         self._sso.close()
 
 
-class AsyncVerifier(_Verification):
+class AsyncPlayerVerifier(_Verification):
     """The same for asyncio and Trio."""
 
     def __init__(

@@ -118,13 +118,13 @@ def test_django(server: Server, players: dict[str, dict[str, str]]) -> None:
 
 
 def test_service_that_is_away_is_503(players: dict[str, dict[str, str]]) -> None:
-    from sso.client import SsoClient, Verifier
-    from sso.client.player_guard import Denied, PlayerGuard
+    from sso.client import PlayerVerifier, SsoClient
+    from sso.client.player_guard import PlayerDenied, PlayerGuard
     from tests.kit.ports import free_port
 
     url = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(Denied, match="unavailable") as denied:
-        PlayerGuard(Verifier(url), SsoClient(url, retries=0)).player(players["ann"])
+    with pytest.raises(PlayerDenied, match="unavailable") as denied:
+        PlayerGuard(PlayerVerifier(url), SsoClient(url, retries=0)).player(players["ann"])
     assert (denied.value.status, denied.value.headers) == (503, {"Retry-After": "5"})
 
 
