@@ -11,8 +11,8 @@ Methods of resources return requests, which a ``SsoClient`` or an ``AsyncSsoClie
         for user in sso.pages(users.list(search="ann")):
             print(user["login"])
 
-This package imports nothing of the server, except for ``PlayerVerifier``, ``Replica`` and their asynchronous forms: they
-verify JWTs and evaluate permissions with the code of the server, which is imported when one of them is used.
+This package imports nothing of the server, except for ``PlayerVerifier``, ``Replica`` and their asynchronous forms:
+they verify JWTs and evaluate permissions with the code of the server, which is imported when one of them is used.
 """
 
 import importlib
