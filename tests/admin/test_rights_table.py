@@ -216,7 +216,6 @@ def service(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPat
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ADMIN": "1000000"}
     with ExitStack() as stack:
         server = stack.enter_context(running(tmp_path_factory.mktemp("rights"), **settings, SSO_RATE_LOGIN="0"))
-        server.keep_services_open()
         studio = Studio(server, stack.enter_context(server.client()))
         workers = stack.enter_context(each_worker(server))
         yield Service(studio, read_routes(server), create_records(studio), workers)
