@@ -62,6 +62,7 @@ TABLE: dict[str, Row] = {
     "POST /users/<user_id>/impersonate": Row(400),
     "GET /data-requests": Row(200),
     "POST /data-requests/<number>/retry": Row(404),
+    "POST /users/import": Row(400),
     "POST /users/<user_id>/export": Row(404),
     "POST /users/<user_id>/restore": Row(404),
     "POST /users/<user_id>/merge": Row(400),
