@@ -21,6 +21,7 @@ BOXES = {
     "client": "client\nfor Python programs",
     "app": "app, routes, worker, services, doctor\nputs the parts together",
     "openapi": "openapi\nthe OpenAPI document",
+    "documentation": "documentation\nthe site at /docs/",
     "demo": "demo\nmails of the demo",
     "console": "console\nadmin console",
     "admin": "admin\nmanagement API",
