@@ -14,7 +14,7 @@ from tests.kit.long_tests import takes_long
 
 DOCS = Path(__file__).parents[2] / "docs/sdk"
 CPP, UNREAL = SDK / "cpp", SDK / "unreal/build"
-BLOCK = re.compile(r"^\.\. code-block:: \w+\n   :caption: (\S+)\n\n((?:   .*\n|\n)+)", re.MULTILINE)
+BLOCK = re.compile(r"^``(\S+)``:\n\n\.\. code-block:: \w+\n\n((?:   .*\n|\n)+)", re.MULTILINE)
 COMPILER = ("g++", "-std=c++17", "-Wall", "-Wextra", "-Werror")
 LIMIT_S = 600
 needs_cpp = pytest.mark.skipif(
