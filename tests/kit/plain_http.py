@@ -6,6 +6,7 @@ Tests of the protocol itself use sockets (kit/raw_http.py); those of TLS, Unix s
 import select
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -13,6 +14,7 @@ import httpx
 
 _CHUNK = 65536
 _WITHOUT_BODY = (204, 304)
+_MAX_IDLE_S = 5.0  # the server closes idle connections later, so never while a request is on its way
 
 
 class PlainTransport(httpx.BaseTransport):
@@ -46,16 +48,17 @@ class PlainTransport(httpx.BaseTransport):
             connection.socket.close()
 
     def give_back(self, address: tuple[str, int], connection: "_Connection") -> None:
+        connection.idle_since = time.monotonic()
         with self._lock:
             self._unused.append((address, connection))
 
     def _take(self, address: tuple[str, int]) -> "_Connection | None":
-        """Returns the connection that was used last, unless the server has closed it."""
+        """Returns the connection that was used last, unless that is long ago or the server has closed it."""
         while True:
             with self._lock:
                 index = next((i for i in reversed(range(len(self._unused))) if self._unused[i][0] == address), None)
                 connection = None if index is None else self._unused.pop(index)[1]
-            if connection is None or not connection.has_input():
+            if connection is None or not (connection.is_old() or connection.has_input()):
                 return connection
             connection.socket.close()
 
@@ -75,7 +78,11 @@ class _Connection:
     def __init__(self, opened: socket.socket) -> None:
         self.socket = opened
         self.is_reusable = True
+        self.idle_since = 0.0
         self._received = b""
+
+    def is_old(self) -> bool:
+        return time.monotonic() - self.idle_since > _MAX_IDLE_S
 
     def has_input(self) -> bool:
         poll = select.poll()
