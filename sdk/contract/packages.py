@@ -37,4 +37,5 @@ SERVER_PACKAGES = (
         ("node", "--no-warnings", str(SDK / "typescript/test/server_driver.mjs")),
         SDK / "typescript/dist/server/index.js",
     ),
+    Package("go", (str(SDK / "go/build/driver"),), SDK / "go/build/driver"),
 )
