@@ -32,6 +32,7 @@ LINKS = """
   Account page   {service}/account
   New account    {service}/register
   Mails          {service}/demo/mail
+  Documentation  {service}/docs/
   Playground     {service}/docs/playground
   Demo web site  {site}/
   Demo game      {game}    (in a second terminal)

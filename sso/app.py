@@ -88,6 +88,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     install_translations(app.jinja_env)
     services.brand.observe(partial(brand.install, app.jinja_env))
     app.jinja_env.globals["minimum_age"] = settings.minimum_age
+    app.jinja_env.globals["docs"] = settings.shows_docs
     language_switcher.install(app.jinja_env)
     pages.install(app.jinja_env)
     for routes in all_routes(services, health):

@@ -54,6 +54,8 @@ from sso.demo.mark import is_demo
 from sso.device.pages import device_pages
 from sso.device.routes import device_routes
 from sso.doctor.checks import check as check_installation
+from sso.documentation.routes import documentation_routes
+from sso.documentation.site import DocumentationSite
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -110,6 +112,8 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
     yield health_routes(health, services.database, shared_database=services.settings.database_url is not None)
     yield brand.brand_routes(services.brand)
     yield language_switcher.switcher_routes()
+    if services.settings.shows_docs:
+        yield documentation_routes(DocumentationSite(services.settings.docs_dir))
     yield from _api_routes(services)
     yield from _login_pages(services, pages)
     yield from _account_pages(services, pages, account)

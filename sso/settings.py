@@ -70,6 +70,14 @@ class Settings:
         "Directory for the embedded database, the master key, key files and mail.",
         see="#The data directory",
     )
+    docs_dir: Path | None = setting(
+        None,
+        values.path,
+        "Folder with the documentation site that the service shows at `/docs/`. `off`: it shows none.",
+        example="/usr/share/doc/sso",
+        default_text="the site that is part of the program",
+        see="#Documentation",
+    )
     database_url: SecretText | None = setting(
         None,
         values.database_url,
@@ -603,3 +611,7 @@ class Settings:
     @property
     def key_file(self) -> Path:
         return self.data_dir / "secret.key"
+
+    @property
+    def shows_docs(self) -> bool:
+        return self.docs_dir != Path("off")

@@ -2,11 +2,12 @@
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 
 from scripts.reference_tables.log_events import log_events
-from scripts.reference_tables.page import PAGE, Table, problems, tables, updated
+from scripts.reference_tables.page import ERRORS, LOG_EVENTS, Table, problems, tables, updated
 from scripts.reference_tables.source import Module
 
 EXAMPLE = Table("Log events", ("Event", "Level", "Fields", "Meaning"), [("``mail.sent``", "info", "")], meanings=True)
@@ -43,9 +44,10 @@ def test_tables_agree_with_source(source_tables: list[Table]) -> None:
     assert not differences, "\n".join([advice, *differences])
 
 
-def test_page_has_no_table_without_source(source_tables: list[Table]) -> None:
-    titles = {line.removeprefix(".. list-table:: ") for line in PAGE.read_text().split("\n") if "list-table" in line}
-    assert titles == {table.title for table in source_tables if table.page == PAGE}
+@pytest.mark.parametrize("page", [ERRORS, LOG_EVENTS], ids=["errors", "log events"])
+def test_page_has_no_table_without_source(source_tables: list[Table], page: Path) -> None:
+    titles = {line.removeprefix(".. list-table:: ") for line in page.read_text().split("\n") if "list-table" in line}
+    assert titles == {table.title for table in source_tables if table.page == page}
 
 
 def test_example_page_has_no_problems_and_is_not_changed_by_an_update() -> None:
@@ -96,7 +98,7 @@ def test_log_events_are_named_area_dot_what_happened(source_tables: list[Table])
 
 def test_event_names_in_the_documentation_exist(source_tables: list[Table]) -> None:
     events = {row[0].strip("`") for row in source_tables[0].rows}
-    pages = [path.read_text() for path in PAGE.parent.glob("*.rst") if path != PAGE]
+    pages = [path.read_text() for path in LOG_EVENTS.parent.glob("*.rst") if path not in (ERRORS, LOG_EVENTS)]
     named = {name for page in pages for name in re.findall(r"``((?:gsid|oauth|proxy|mail|keys)\.[a-z_]+)``", page)}
     assert "gsid.violation_recorded" in named
     assert named <= events

@@ -59,6 +59,7 @@ FAMILIES = {
     ),
     "/console": Family("browser session of an administrator", "``SSO_RATE_ADMIN``", "management connections"),
     "/console/state": Family("as above", "as above", f"evaluation connections; {PARSER}"),
+    "/docs": Family("none", "none", "a thread that reads the file"),
     "/email": Family("link of a mail", "none", CHEAP),
     "/impersonate": Family("link of an administrator", "none", CHEAP),
     "/forgot": Family("none", "``SSO_RATE_LOGIN``", "a background task"),

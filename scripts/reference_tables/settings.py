@@ -29,4 +29,4 @@ def _literals(text: str) -> str:
 def _link(see: str) -> str:
     if not see:
         return ""
-    return f" See `{see[1:]}`_." if see.startswith("#") else f" See :doc:`{see}`."
+    return f" See :ref:`operations {see[1:].lower()}`." if see.startswith("#") else f" See :doc:`{see}`."

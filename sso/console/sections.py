@@ -19,6 +19,7 @@ class ConsoleSection:
     group: str = ""  # the heading in the navigation
 
     opens_to_own: Callable[[OwnRecords], bool] = lambda _: False  # also opens it, for records of the caller's own
+    help: str = "console.html"  # the page of the documentation about it
 
     def is_open_to(self, caller: AdminCaller, own: OwnRecords) -> bool:
         return not self.rights.isdisjoint(caller.rights) or self.opens_to_own(own)
@@ -27,13 +28,34 @@ class ConsoleSection:
 OVERVIEW = ConsoleSection("overview", "Overview", BASE, ALL_RIGHTS, opens_to_own=bool)
 USERS = ConsoleSection("users", "Users", f"{BASE}/users", frozenset({AdminRight.VIEW_USERS}), "People")
 DATA_REQUESTS = ConsoleSection(
-    "data_requests", "Data requests", f"{BASE}/data-requests", frozenset({AdminRight.VIEW_USERS}), "People"
+    "data_requests",
+    "Data requests",
+    f"{BASE}/data-requests",
+    frozenset({AdminRight.VIEW_USERS}),
+    "People",
+    help="accounts.html#data-of-games",
 )
-AUDIT = ConsoleSection("audit", "Audit trail", f"{BASE}/audit", frozenset({AdminRight.VIEW_AUDIT}), "Service")
+AUDIT = ConsoleSection(
+    "audit",
+    "Audit trail",
+    f"{BASE}/audit",
+    frozenset({AdminRight.VIEW_AUDIT}),
+    "Service",
+    help="permissions.html#the-audit-trail",
+)
 
-SYSTEM = ConsoleSection("system", "System", f"{BASE}/system", frozenset({AdminRight.VIEW_SYSTEM}), "Service")
+SYSTEM = ConsoleSection(
+    "system", "System", f"{BASE}/system", frozenset({AdminRight.VIEW_SYSTEM}), "Service", help="troubleshooting.html"
+)
 
-CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in")
+CLIENTS = ConsoleSection(
+    "clients",
+    "OAuth clients",
+    f"{BASE}/clients",
+    frozenset({AdminRight.VIEW_CLIENTS}),
+    "Sign-in",
+    help="quickstarts/index.html",
+)
 APPLICATIONS = ConsoleSection(
     "applications",
     "Applications",
@@ -41,6 +63,7 @@ APPLICATIONS = ConsoleSection(
     frozenset({AdminRight.VIEW_APPLICATIONS}),
     "Permissions",
     lambda own: own.applications,
+    help="permissions.html",
 )
 PROJECTS = ConsoleSection(
     "projects",
@@ -49,14 +72,18 @@ PROJECTS = ConsoleSection(
     frozenset({AdminRight.VIEW_PROJECTS}),
     "Permissions",
     lambda own: own.projects,
+    help="permissions.html#projects-and-applications",
 )
-BRANDING = ConsoleSection("branding", "Branding", f"{BASE}/branding", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in")
+BRANDING = ConsoleSection(
+    "branding", "Branding", f"{BASE}/branding", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in", help="branding.html"
+)
 EXPLORER = ConsoleSection(
     "explorer",
     "Explorer",
     f"{BASE}/explorer",
     frozenset({AdminRight.VIEW_USERS, AdminRight.VIEW_APPLICATIONS}),
     "Permissions",
+    help="permissions.html#permissions-of-a-user",
 )
 PLAYGROUND = ConsoleSection(
     "playground",
@@ -65,6 +92,7 @@ PLAYGROUND = ConsoleSection(
     frozenset({AdminRight.VIEW_APPLICATIONS}),
     "Permissions",
     bool,
+    help="permissions.html#playground",
 )
 GAME_SESSIONS = ConsoleSection(
     "game_sessions",
@@ -72,6 +100,7 @@ GAME_SESSIONS = ConsoleSection(
     f"{BASE}/game-sessions",
     frozenset({AdminRight.VIEW_GAME_SESSIONS}),
     "Sign-in",
+    help="games.html",
 )
 IDENTITY_PROVIDERS = ConsoleSection(
     "identity_providers",
@@ -79,14 +108,32 @@ IDENTITY_PROVIDERS = ConsoleSection(
     f"{BASE}/identity-providers",
     frozenset({AdminRight.VIEW_CLIENTS}),
     "Sign-in",
+    help="accounts.html#sign-in-with-other-providers",
 )
 SIGNING_KEYS = ConsoleSection(
-    "signing_keys", "Signing keys", f"{BASE}/signing-keys", frozenset({AdminRight.VIEW_KEYS}), "Service"
+    "signing_keys",
+    "Signing keys",
+    f"{BASE}/signing-keys",
+    frozenset({AdminRight.VIEW_KEYS}),
+    "Service",
+    help="operations.html#keys",
 )
 WEBHOOKS = ConsoleSection(
-    "webhooks", "Webhooks", f"{BASE}/webhooks", frozenset({AdminRight.MANAGE_WEBHOOKS}), "Service"
+    "webhooks",
+    "Webhooks",
+    f"{BASE}/webhooks",
+    frozenset({AdminRight.MANAGE_WEBHOOKS}),
+    "Service",
+    help="changes.html#webhooks",
 )
-STATE = ConsoleSection("state", "State", f"{BASE}/state", frozenset({AdminRight.VIEW_STATE}), "Service")
+STATE = ConsoleSection(
+    "state",
+    "State",
+    f"{BASE}/state",
+    frozenset({AdminRight.VIEW_STATE}),
+    "Service",
+    help="operations.html#desired-state",
+)
 
 SECTIONS = (
     OVERVIEW, USERS, DATA_REQUESTS, PROJECTS, APPLICATIONS, EXPLORER, PLAYGROUND, CLIENTS, IDENTITY_PROVIDERS,

@@ -35,6 +35,16 @@ OPERATIONS = (
         {200: ok("An OpenAPI 3.1 document.", OBJECT, ETag="the version of the document"), 304: _NOT_MODIFIED},
         parameters=(_IF_NONE_MATCH,),
     ),
+    ApiOperation(
+        "GET",
+        "/docs",
+        TAG,
+        "Open the documentation",
+        {303: ApiResponse("The first page.", headers={"Location": "`/docs/`"})},
+        is_page=True,
+    ),
+    page("/docs/", TAG, "Show the first page of the documentation", errors=(404,)),
+    page("/docs/<path:name>", TAG, "Show a page or file of the documentation", errors=(404,)),
     page("/docs/api", TAG, "Show this document"),
     page("/docs/api/<operation_id>", TAG, "Show an operation of this document", errors=(404,)),
     ApiOperation(

@@ -51,11 +51,12 @@ ARGUMENTS = (
 DESKTOP, PHONE, HEIGHT = 1280, 390, 844
 PICTURES = os.environ.get("SSO_TEST_SCREENSHOTS")
 # Ignored console messages: responses with an error status, images of a page that was left early, and a warning about
-# username fields that Chromium prints for partly loaded pages.
+# username fields that Chromium prints for partly loaded pages, and what the theme of the documentation prints.
 IGNORED = (
     "Failed to load resource: the server responded with a status of 4",
     "net::ERR_ABORTED",
     "Autofocus processing was blocked because a document already has a focused element",
+    "Changed to ",
     "[DOM] Password forms should have (optionally hidden) username fields",
 )
 TIMEOUT_MS = 60_000

@@ -84,7 +84,7 @@ def test_group_with_a_condition_gives_a_role_in_a_project(
 def test_first_permission_is_made_and_explained_as_documented(
     page: Page, server: Server, project_administrator: str
 ) -> None:
-    """The steps of "A first permission" in docs/console.rst, with the links, labels and examples of the pages only."""
+    """The steps of "A first permission" in docs/first_permission.rst, with the words of the pages only."""
     open_console(page, server, project_administrator)
     page.get_by_role("link", name="Projects").first.click()
     page.get_by_role("link", name="Add project").click()

@@ -1,4 +1,4 @@
-"""Runs the commands in docs/permissions.rst, in the order of the page, on a new database."""
+"""Runs the commands in docs/first_permission.rst, in the order of the page, on a new database."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.kit.terminal import run_on_terminal
 
-PAGE = Path(__file__).parents[2] / "docs" / "permissions.rst"
+PAGE = Path(__file__).parents[2] / "docs" / "first_permission.rst"
 COMMAND = re.compile(r"^    \$ (sso .*)\n((?:    (?!\$ ).*\n)*)", re.M)
 # One process runs all commands, because each start of Python takes longer than a command.
 PROGRAM = """

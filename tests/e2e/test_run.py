@@ -119,7 +119,7 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dic
     service, site = f"http://localhost:{port}", f"http://127.0.0.1:{environment['DEMO_SITE_PORT']}"
     with started(environment) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline().rstrip() for _ in range(14)]
+        lines = [process.stdout.readline().rstrip() for _ in range(15)]
         assert lines == [
             "created 9, changed 3, unchanged 1",
             f"sso is ready at {service} (1 worker, data directory {environment['SSO_DATA_DIR']})",
@@ -128,6 +128,7 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dic
             f"  Account page   {service}/account",
             f"  New account    {service}/register",
             f"  Mails          {service}/demo/mail",
+            f"  Documentation  {service}/docs/",
             f"  Playground     {service}/docs/playground",
             f"  Demo web site  {site}/",
             f"  Demo game      {ROOT}/scripts/sso play {service}    (in a second terminal)",

@@ -137,7 +137,8 @@ def test_package_works_with_the_service(
     running_program.send(do="check", questions=questions)
     assert running_program.event("checked")["answers"] == [rule == "chat.write" for rule in rules]
     running_program.send(do="follow", after=cursor(server), count=1)
-    server.apply({"roles": {str(TANKS): [default_role(f"of_{package.name}", f"rule_of_{package.name}")]}})
+    own = {"private_data": {"chat": {f"rule_of_{package.name}": {"value": True}}}}
+    server.apply({"permissions": [{"user_id": ANN, "application_id": TANKS, "data": own}]})
     assert running_program.event("change")["type"] == "permissions_changed"
     body = delivery.body.decode()
     received = {"headers": delivery.headers, "body": body, "now": int(time.time())}

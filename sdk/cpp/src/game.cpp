@@ -1,7 +1,9 @@
 #include "sso/game.hpp"
 
-#include <chrono>
+#include <atomic>
 #include <ctime>
+#include <mutex>
+#include <set>
 
 #include "http.hpp"
 #include "keys.hpp"
@@ -45,8 +47,37 @@ struct Game::State {
     std::string base_url;
     Options options;
     std::unique_ptr<Store> store;
+    std::mutex lock;  // of what follows
     std::optional<Player> player;
-    std::atomic<bool> cancelled{false};
+    std::set<std::atomic<bool>*> running;  // ends each call that runs
+
+    // A call that runs.
+    class Call {
+    public:
+        explicit Call(State& state) : state_(state) {
+            const std::lock_guard<std::mutex> lock(state_.lock);
+            state_.running.insert(&cancelled);
+        }
+        ~Call() {
+            const std::lock_guard<std::mutex> lock(state_.lock);
+            state_.running.erase(&cancelled);
+        }
+        std::atomic<bool> cancelled{false};
+
+    private:
+        State& state_;
+    };
+
+    std::optional<Player> current_player() {
+        const std::lock_guard<std::mutex> guard(lock);
+        return player;
+    }
+
+    Player use(const Json& body) {
+        const std::lock_guard<std::mutex> guard(lock);
+        player = player_of(body);
+        return *player;
+    }
 
     JsonWriter fields() const {
         JsonWriter writer;
@@ -55,29 +86,30 @@ struct Game::State {
         return writer;
     }
 
-    Headers user_headers() const { return {"Authorization: Bearer " + player->jwt, "Factor: " + options.factor}; }
+    Headers headers_of(const Player& user) const {
+        return {"Authorization: Bearer " + user.jwt, "Factor: " + options.factor};
+    }
 
     // The result is returned only once, so its token is stored before anything else.
     Player keep(const Json& body) {
         store->set(token_name, body["token"].text());
-        player = player_of(body);
-        return *player;
+        return use(body);
     }
 
-    Result<Player> login(const char* path, const JsonWriter& body) {
-        const Exchange exchange = post(base_url + path, body.str(), {}, request_s, nullptr);
+    Result<Player> login(const char* path, const JsonWriter& body, const Call& call) {
+        const Exchange exchange = post(base_url + path, body.str(), {}, request_s, &call.cancelled);
         if (exchange.broken != Broken::no || exchange.answer.body["status"].text() != "OK") return failure_of(exchange);
         return keep(exchange.answer.body);
     }
 
     Result<Player> with_browser(const SignIn& how, const JsonWriter& body, const Headers& headers) {
-        cancelled = false;
-        const auto session = Session::open(base_url, body, headers, how.sign, cancelled);
+        const Call call(*this);
+        const auto session = Session::open(base_url, body, headers, how.sign, call.cancelled);
         if (!session) return session.failure();
         std::optional<Stages> stages;
         if (how.show_stage) stages.emplace(session->socket_url(), how.show_stage);
         how.show_link(session->link(), session->words());
-        const auto result = session->result(cancelled);
+        const auto result = session->result(call.cancelled);
         if (!result) {
             if (result.failure().reason == Reason::cancelled) session->close("Error");
             return result.failure();
@@ -89,35 +121,39 @@ struct Game::State {
 };
 
 Game::Game(std::string base_url, Options options, std::unique_ptr<Store> store) : state_(std::make_unique<State>()) {
-    while (!base_url.empty() && base_url.back() == '/') base_url.pop_back();
-    state_->base_url = std::move(base_url);
+    state_->base_url = without_slash(std::move(base_url));
     state_->options = std::move(options);
     state_->store = std::move(store);
 }
 
 Game::~Game() = default;
 
-void Game::cancel() { state_->cancelled = true; }
+void Game::cancel() {
+    const std::lock_guard<std::mutex> lock(state_->lock);
+    for (auto* cancelled : state_->running) *cancelled = true;
+}
 
 Result<Player> Game::sign_in(const SignIn& how) { return state_->with_browser(how, state_->fields(), {}); }
 
 Result<Player> Game::link(const SignIn& how) {
-    if (!state_->player || !state_->player->guest) return sign_in_needed("sign the guest in first");
-    return state_->with_browser(how, state_->fields().add("link", "1"), state_->user_headers());
+    const auto guest = state_->current_player();
+    if (!guest || !guest->guest) return sign_in_needed("sign the guest in first");
+    return state_->with_browser(how, state_->fields().add("link", "1"), state_->headers_of(*guest));
 }
 
 Result<Player> Game::resume(int tries) {
     const auto token = state_->store->get(token_name);
-    if (!token) return sign_in_needed("nothing is stored");
+    if (!token || token->empty()) return sign_in_needed("nothing is stored, or it cannot be read");
+    const State::Call call(*state_);
     while (true) {
-        const auto result = state_->login("/proxy/api/login", state_->fields().add("token", *token));
+        const auto result = state_->login("/proxy/api/login", state_->fields().add("token", *token), call);
         if (result) return result;
         if (result.failure().reason == Reason::refused) {
             state_->store->set(token_name, std::nullopt);
             return sign_in_needed(result.failure().message);
         }
         if (result.failure().reason != Reason::unavailable || --tries <= 0) return result;  // the token stays
-        wait(1, std::atomic<bool>{false});
+        if (!wait(1, call.cancelled)) return Failure{Reason::cancelled, "the player gave up", "", {}};
     }
 }
 
@@ -132,24 +168,27 @@ Result<Player> Game::sign_in_as_guest() {
                                  .add("ts", static_cast<std::int64_t>(std::time(nullptr)))
                                  .add("nonce", new_nonce())
                                  .str();
-    const Exchange exchange =
-        post(state_->base_url + "/proxy/api/guest", body, {"Request-Sign: " + key->sign(body)}, request_s, nullptr);
+    const State::Call call(*state_);
+    const Exchange exchange = post(state_->base_url + "/proxy/api/guest", body, {"Request-Sign: " + key->sign(body)},
+                                   request_s, &call.cancelled);
     if (exchange.answer.status == 404) return Failure{Reason::no_guests, "the service has no guests", "", {}};
     if (exchange.broken != Broken::no || exchange.answer.body["status"].text() != "OK") return failure_of(exchange);
-    state_->player = player_of(exchange.answer.body);  // a guest comes back by its key, so no token is stored
-    return *state_->player;
+    return state_->use(exchange.answer.body);  // a guest comes back by its key, so no token is stored
 }
 
 Result<Player> Game::sign_in_with_ticket(const std::string& provider, const std::string& ticket) {
-    return state_->login("/proxy/api/ticket", state_->fields().add("provider", provider).add("ticket", ticket));
+    const State::Call call(*state_);
+    return state_->login("/proxy/api/ticket", state_->fields().add("provider", provider).add("ticket", ticket), call);
 }
 
 Result<bool> Game::may(std::int64_t application_id, const std::string& rule) {
-    if (!state_->player) return sign_in_needed("no player is signed in");
+    const auto player = state_->current_player();
+    if (!player) return sign_in_needed("no player is signed in");
+    const State::Call call(*state_);
     const std::string questions = R"({"questions": [)" + JsonWriter().add("rule", rule).str() + "]}";
     const std::string body = JsonWriter().add("application_id", application_id).add_raw("data", questions).str();
     const Exchange exchange =
-        post(state_->base_url + "/api/permissions/check", body, state_->user_headers(), request_s, nullptr);
+        post(state_->base_url + "/api/permissions/check", body, state_->headers_of(*player), request_s, &call.cancelled);
     if (exchange.broken != Broken::no || exchange.answer.body["status"].text() != "OK") return failure_of(exchange);
     const auto& answers = exchange.answer.body["data"].items();
     return !answers.empty() && answers.front()["allow"].is_true();
@@ -157,10 +196,15 @@ Result<bool> Game::may(std::int64_t application_id, const std::string& rule) {
 
 Result<Done> Game::sign_out() {
     const auto token = state_->store->get(token_name);
-    state_->player.reset();
+    {
+        const std::lock_guard<std::mutex> lock(state_->lock);
+        state_->player.reset();
+    }
     const bool removed = state_->store->set(token_name, std::nullopt);
-    if (token) {
-        post(state_->base_url + "/proxy/api/logout", JsonWriter().add("token", *token).str(), {}, sign_out_s, nullptr);
+    if (token && !token->empty()) {
+        const State::Call call(*state_);
+        const std::string body = JsonWriter().add("token", *token).str();
+        post(state_->base_url + "/proxy/api/logout", body, {}, sign_out_s, &call.cancelled);
     }
     if (!removed) return Failure{Reason::invalid, "the stored token cannot be removed", "", {}};
     return Done{};

@@ -1,5 +1,7 @@
 #include "http.hpp"
 
+#include "trust.hpp"
+
 #include <curl/curl.h>
 
 #include <algorithm>
@@ -11,17 +13,26 @@
 namespace sso {
 
 namespace {
+using Clock = std::chrono::steady_clock;
 constexpr std::size_t max_answer = 1 << 20;
 
 struct Received {
+    CURL* curl;
+    const Request& request;
     std::string content;
     std::map<std::string, std::string> headers;
+    Clock::time_point last_piece = Clock::now();
+    int sent = 0;
 };
 
 std::size_t on_content(char* data, std::size_t size, std::size_t count, void* target) {
-    auto& content = static_cast<Received*>(target)->content;
-    if (content.size() + size * count > max_answer) return 0;
-    content.append(data, size * count);
+    auto& received = *static_cast<Received*>(target);
+    long status = 0;
+    curl_easy_getinfo(received.curl, CURLINFO_RESPONSE_CODE, &status);
+    received.last_piece = Clock::now();
+    if (received.request.on_piece && status == 200) return received.request.on_piece(data, size * count) ? size * count : 0;
+    if (received.content.size() + size * count > max_answer) return 0;
+    received.content.append(data, size * count);
     return size * count;
 }
 
@@ -39,9 +50,21 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* tar
     return size * count;
 }
 
-int on_progress(void* cancelled, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-    return static_cast<const std::atomic<bool>*>(cancelled)->load() ? 1 : 0;
+// Is called about once a second while nothing happens.
+int on_progress(void* target, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+    const auto& received = *static_cast<const Received*>(target);
+    const Request& request = received.request;
+    const bool is_silent =
+        request.max_silence_s && Clock::now() - received.last_piece > std::chrono::seconds(request.max_silence_s);
+    return is_silent || (request.cancelled && request.cancelled->load()) ? 1 : 0;
 }
+
+#if LIBCURL_VERSION_NUM >= 0x075000
+// libcurl repeats a request by itself if a kept connection was closed meanwhile. Who sends the request counts its tries.
+int on_request(void* target, char*, char*, int, int) {
+    return ++static_cast<Received*>(target)->sent == 1 ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+#endif
 
 std::string origin_of(const std::string& url) {
     const auto path = url.find('/', url.find("://") + 3);
@@ -49,54 +72,107 @@ std::string origin_of(const std::string& url) {
 }
 }  // namespace
 
-Exchange post(const std::string& url, const std::string& body, const Headers& headers, long timeout_s,
-              const std::atomic<bool>* cancelled) {
-    static std::once_flag once;
-    std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+namespace {
+Exchange perform(CURL* curl, const Request& request) {
     Exchange exchange;
-    const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
-    curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
-    for (const auto& header : headers) list = curl_slist_append(list, header.c_str());
+    curl_slist* list = curl_slist_append(nullptr, ("Content-Type: " + request.content_type).c_str());
+    for (const auto& header : request.headers) list = curl_slist_append(list, header.c_str());
     list = curl_slist_append(list, "Expect:");
     const std::unique_ptr<curl_slist, void (*)(curl_slist*)> owned(list, curl_slist_free_all);
-    Received received;
-    curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
+    Received received{curl, request, {}, {}};
+    curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
 #if LIBCURL_VERSION_NUM >= 0x075500
-    curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
-    curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
 #endif
-    curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, body.c_str());
-    curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, static_cast<long>(body.size()));
-    curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, list);
-    curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, timeout_s);
-    curl_easy_setopt(curl.get(), CURLOPT_CONNECTTIMEOUT, 15L);
-    curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, on_content);
-    curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &received);
-    curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(curl.get(), CURLOPT_HEADERDATA, &received);
-    if (cancelled) {
-        curl_easy_setopt(curl.get(), CURLOPT_NOPROGRESS, 0L);
-        curl_easy_setopt(curl.get(), CURLOPT_XFERINFOFUNCTION, on_progress);
-        curl_easy_setopt(curl.get(), CURLOPT_XFERINFODATA, const_cast<std::atomic<bool>*>(cancelled));
+    if (request.method == "POST") {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.body.c_str());
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, static_cast<long>(request.body.size()));
     }
-    const CURLcode code = curl_easy_perform(curl.get());
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, list);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, request.timeout_s);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 15L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_content);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &received);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, &received);
+    use_trusted_certificates(curl);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &received);
+#if LIBCURL_VERSION_NUM >= 0x075000
+    curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_request);
+    curl_easy_setopt(curl, CURLOPT_PREREQDATA, &received);
+#else
+    curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
+#endif
+    const CURLcode code = curl_easy_perform(curl);
     if (code != CURLE_OK) {
-        exchange.broken = code == CURLE_ABORTED_BY_CALLBACK ? Broken::cancelled : Broken::lost;
+        exchange.broken = request.cancelled && request.cancelled->load() ? Broken::cancelled : Broken::lost;
         exchange.error = curl_easy_strerror(code);
         return exchange;
     }
-    curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &exchange.answer.status);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &exchange.answer.status);
     exchange.answer.headers = std::move(received.headers);
-    const auto parsed = Json::parse(received.content);
-    if (parsed && parsed->has("status")) {
-        exchange.answer.body = *parsed;
-    } else if (!is_outage(exchange.answer)) {  // an outage may be the answer of a proxy before the service
+    exchange.answer.body = Json::parse(received.content).value_or(Json());
+    return exchange;
+}
+
+CURL* new_handle() {
+    static std::once_flag once;
+    std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+    return curl_easy_init();
+}
+}  // namespace
+
+Exchange send(const Request& request) {
+    const std::unique_ptr<CURL, void (*)(CURL*)> curl(new_handle(), curl_easy_cleanup);
+    return perform(curl.get(), request);
+}
+
+Connections::~Connections() {
+    for (void* curl : idle_) curl_easy_cleanup(curl);
+}
+
+Exchange Connections::send(const Request& request) {
+    CURL* curl = nullptr;
+    {
+        const std::lock_guard<std::mutex> lock(lock_);
+        if (!idle_.empty()) {
+            curl = idle_.back();
+            idle_.pop_back();
+        }
+    }
+    if (!curl) curl = new_handle();
+    Exchange exchange = perform(curl, request);
+    curl_easy_reset(curl);  // its connection stays open
+    const std::lock_guard<std::mutex> lock(lock_);
+    idle_.push_back(curl);
+    return exchange;
+}
+
+Exchange post(const std::string& url, const std::string& body, const Headers& headers, long timeout_s,
+              const std::atomic<bool>* cancelled) {
+    Request request;
+    request.url = url;
+    request.body = body;
+    request.headers = headers;
+    request.timeout_s = timeout_s;
+    request.cancelled = cancelled;
+    Exchange exchange = send(request);
+    // An outage may be the answer of a proxy before the service.
+    if (exchange.broken == Broken::no && !exchange.answer.body.has("status") && !is_outage(exchange.answer)) {
         exchange.broken = Broken::not_a_service;
         exchange.error = origin_of(url) + " is not a sign-on service";
     }
     return exchange;
+}
+
+std::string without_slash(std::string base_url) {
+    while (!base_url.empty() && base_url.back() == '/') base_url.pop_back();
+    return base_url;
 }
 
 namespace {

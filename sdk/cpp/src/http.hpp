@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -27,9 +29,41 @@ struct Exchange {
 
 using Headers = std::vector<std::string>;  // "Name: value"
 
-// Sends JSON. `cancelled` ends the request early; it may be null.
+struct Request {
+    std::string method = "POST";
+    std::string url, body;
+    std::string content_type = "application/json";
+    Headers headers;
+    long timeout_s = 0;  // 0: none
+    const std::atomic<bool>* cancelled = nullptr;  // ends the request early
+    // For a response that goes on: gets each piece of it, and returns false to end it.
+    std::function<bool(const char*, std::size_t)> on_piece;
+    long max_silence_s = 0;  // of such a response; 0: any
+};
+
+// Sends a request on a connection of its own. An answer that is no JSON has an empty body.
+Exchange send(const Request& request);
+
+// Keeps connections open between requests, for servers that ask often.
+class Connections {
+public:
+    Connections() = default;
+    ~Connections();
+    Connections(const Connections&) = delete;
+    Connections& operator=(const Connections&) = delete;
+
+    Exchange send(const Request& request);
+
+private:
+    std::mutex lock_;
+    std::vector<void*> idle_;  // handles of libcurl
+};
+
+// Sends JSON to an endpoint for games, whose answers have a status. `cancelled` may be null.
 Exchange post(const std::string& url, const std::string& body, const Headers& headers, long timeout_s,
               const std::atomic<bool>* cancelled);
+
+std::string without_slash(std::string base_url);
 
 // The failure that a broken exchange, or an answer with the status ERROR, means.
 Failure failure_of(const Exchange& exchange);

@@ -81,7 +81,7 @@ private:
             std::string name;
             skip();
             if (at_ == end_ || *at_ != '"' || !read_text(name) || !take(':')) return false;
-            if (!read(value.members_[name], depth + 1)) return false;
+            if (value.has(name) || !read(value.members_[name], depth + 1)) return false;  // twice is ambiguous
         } while (take(','));
         return take('}');
     }
@@ -102,6 +102,7 @@ private:
         value.kind_ = Json::Kind::number;
         value.number_ = std::strtod(at_, &end);  // the text ends with a zero byte
         if (end == at_ || end > end_) return false;
+        if (std::string(at_, static_cast<const char*>(end)).find_first_not_of("+-.0123456789eE") != std::string::npos) return false;  // as in "nan"
         at_ = end;
         return true;
     }
@@ -163,8 +164,31 @@ const Json& Json::operator[](const std::string& name) const {
     return found == members_.end() ? null_json : found->second;
 }
 
-std::string Json::as_text() const {
-    return kind_ == Kind::number ? std::to_string(static_cast<long long>(number_)) : text_;
+std::int64_t Json::integer() const {
+    return number_ > -9e15 && number_ < 9e15 ? static_cast<std::int64_t>(number_) : 0;
+}
+
+std::string Json::as_text() const { return kind_ == Kind::number ? std::to_string(integer()) : text_; }
+
+std::string Json::str() const {
+    std::string out;
+    switch (kind_) {
+        case Kind::null: return "null";
+        case Kind::boolean: return boolean_ ? "true" : "false";
+        case Kind::text: return quoted(text_);
+        case Kind::number: {
+            char digits[32];
+            std::snprintf(digits, sizeof digits, "%.17g", number_);
+            return digits;
+        }
+        case Kind::array:
+            for (const Json& item : items_) out += (out.empty() ? "" : ", ") + item.str();
+            return "[" + out + "]";
+        case Kind::object:
+            for (const auto& [name, value] : members_) out += (out.empty() ? "" : ", ") + quoted(name) + ": " + value.str();
+            return "{" + out + "}";
+    }
+    return out;
 }
 
 std::string quoted(const std::string& text) {

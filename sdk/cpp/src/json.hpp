@@ -17,15 +17,19 @@ public:
 
     Kind kind() const { return kind_; }
     bool is_object() const { return kind_ == Kind::object; }
+    bool is_text() const { return kind_ == Kind::text; }
     bool is_true() const { return kind_ == Kind::boolean && boolean_; }
     const std::string& text() const { return text_; }  // empty for other kinds
     double number() const { return number_; }
+    bool is_integer() const { return kind_ == Kind::number && number_ == static_cast<double>(integer()); }
+    std::int64_t integer() const;  // 0 for other kinds, and for numbers that are too large
     const std::vector<Json>& items() const { return items_; }
     // The member of an object; null if there is none.
     const Json& operator[](const std::string& name) const;
     bool has(const std::string& name) const { return members_.count(name) != 0; }
     // A text or a number, as text.
     std::string as_text() const;
+    std::string str() const;
 
 private:
     friend class JsonReader;

@@ -8,6 +8,7 @@
 
 #include "http.hpp"
 #include "keys.hpp"
+#include "trust.hpp"
 
 namespace sso {
 
@@ -60,6 +61,7 @@ private:
         curl_easy_setopt(curl_.get(), CURLOPT_CONNECTTIMEOUT, 10L);
         curl_easy_setopt(curl_.get(), CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(curl_.get(), CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+        use_trusted_certificates(curl_.get());
         if (curl_easy_perform(curl_.get()) != CURLE_OK) return false;
         const auto host_at = url.find("://") + 3;
         const auto path_at = url.find('/', host_at);

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <system_error>
 
-#include "sso/game.hpp"
+#include "sso/store.hpp"
 
 namespace sso {
 

@@ -92,7 +92,8 @@ int main(int count, char** arguments) {
         if (!game) {
             sso::Options options;
             options.factor = (*command)["factor"].text();
-            game = std::make_unique<sso::Game>(arguments[1], options, sso::file_store(arguments[2]));
+            game = std::make_unique<sso::Game>(arguments[1], options,
+                                               sso::encrypted_store(sso::file_store(arguments[2]), sso::aes_gcm("a key of the tests")));
         }
         run(*game, *command);
     }

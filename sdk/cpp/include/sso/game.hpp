@@ -1,17 +1,18 @@
 // Signs players in, keeps them signed in, and asks what they may do.
 //
-// Calls block, and are meant for a thread of their own; `Game::cancel` may be called from any thread. No exception leaves
-// this interface: what fails is in the result.
+// Calls block, and are meant for a thread of their own. `Game::may` and `Game::cancel` may be called from any thread while
+// another call runs. No exception leaves this interface: what fails is in the result.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <variant>
+
+#include "sso/result.hpp"
+#include "sso/store.hpp"
+#include "sso/trust.hpp"
 
 namespace sso {
 
@@ -44,23 +45,8 @@ struct Failure {
     std::optional<Ban> ban;
 };
 
-// A value, or why there is none.
 template <class T>
-class Result {
-public:
-    Result(T value) : content_(std::move(value)) {}
-    Result(Failure failure) : content_(std::move(failure)) {}
-
-    explicit operator bool() const { return std::holds_alternative<T>(content_); }
-    const T& operator*() const { return *std::get_if<T>(&content_); }
-    const T* operator->() const { return std::get_if<T>(&content_); }
-    const Failure& failure() const { return *std::get_if<Failure>(&content_); }
-
-private:
-    std::variant<T, Failure> content_;
-};
-
-struct Done {};
+using Result = Outcome<T, Failure>;
 
 struct Player {
     std::string user_id;
@@ -69,18 +55,6 @@ struct Player {
     std::string jwt;     // for the game's own servers, which verify it; empty without a factor
     std::string linked;  // after `link`: "upgraded", or "merged" into an account that existed
 };
-
-// Where a game keeps its token and its guest key.
-class Store {
-public:
-    virtual ~Store() = default;
-    virtual std::optional<std::string> get(const std::string& name) = 0;
-    // Returns false if the value cannot be stored. No value removes what is stored.
-    virtual bool set(const std::string& name, const std::optional<std::string>& value) = 0;
-};
-
-// Keeps values in files that only the user of the system can read.
-std::unique_ptr<Store> file_store(const std::string& folder);
 
 struct Options {
     std::string factor;  // a name of this device, of the game's choice; it belongs to each user JWT
@@ -117,7 +91,7 @@ public:
     // Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to its progress.
     Result<Done> sign_out();
 
-    // Ends a sign-in that runs: the player gave up.
+    // Ends all calls that run, within about a second: the player gave up.
     void cancel();
 
 private:

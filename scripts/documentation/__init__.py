@@ -1,0 +1,1 @@
+"""Builds the documentation site and checks it. scripts/docs runs this package."""

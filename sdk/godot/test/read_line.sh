@@ -1,0 +1,2 @@
+IFS= read -r line || exit 1
+printf '%s' "$line"

@@ -1,0 +1,216 @@
+#include "SsoSubsystem.h"
+
+#include "Async/Async.h"
+#include "HAL/PlatformProcess.h"
+#include "Misc/Guid.h"
+#include "Misc/Paths.h"
+#include "SsoConversions.h"
+
+namespace
+{
+std::unique_ptr<sso::Store> OpenStore(const FString& Folder, const FString& EncryptionKey)
+{
+	const FString Place = Folder.IsEmpty() ? FPaths::Combine(FPaths::ProjectSavedDir(), TEXT("Sso")) : Folder;
+	std::unique_ptr<sso::Store> Store = sso::file_store(ToUtf8(Place));
+	if (EncryptionKey.IsEmpty())
+	{
+		return Store;
+	}
+	return sso::encrypted_store(std::move(Store), sso::aes_gcm(ToUtf8(EncryptionKey)));
+}
+
+// The name of this device, which is made at the first start.
+std::string DeviceName(sso::Store& Store)
+{
+	const char* const Name = "factor";
+	std::string Stored = Store.get(Name).value_or("");
+	if (Stored.empty())
+	{
+		Stored = ToUtf8(FGuid::NewGuid().ToString());
+		Store.set(Name, Stored);
+	}
+	return Stored;
+}
+
+sso::Result<sso::Player> Perform(sso::Game& Game, const FSsoRequest& Request, const sso::SignIn& How)
+{
+	switch (Request.Method)
+	{
+	case ESsoMethod::Browser:
+		return Game.sign_in(How);
+	case ESsoMethod::LinkGuest:
+		return Game.link(How);
+	case ESsoMethod::Stored:
+		return Game.resume(Request.Tries);
+	case ESsoMethod::Guest:
+		return Game.sign_in_as_guest();
+	case ESsoMethod::Ticket:
+		break;
+	}
+	return Game.sign_in_with_ticket(ToUtf8(Request.Provider), ToUtf8(Request.Ticket));
+}
+} // namespace
+
+std::shared_ptr<sso::Game> USsoSubsystem::OpenGame()
+{
+	if (!Game)
+	{
+		if (!CertificateFile.IsEmpty())
+		{
+			sso::trust(ToUtf8(CertificateFile));
+		}
+		std::unique_ptr<sso::Store> Store = OpenStore(Folder, EncryptionKey);
+		sso::Options Options;
+		Options.factor = Factor.IsEmpty() ? DeviceName(*Store) : ToUtf8(Factor);
+		Options.application_id = ApplicationId;
+		Game = std::make_shared<sso::Game>(ToUtf8(BaseUrl), Options, std::move(Store));
+	}
+	return Game;
+}
+
+void USsoSubsystem::Run(TFunction<void(sso::Game&)> Work)
+{
+	Threads.RemoveAll([](const TFuture<void>& Thread) { return Thread.IsReady(); });
+	Threads.Add(Async(EAsyncExecution::Thread, [Kept = OpenGame(), Work]() { Work(*Kept); }));
+}
+
+void USsoSubsystem::Report(TFunction<void(USsoSubsystem&)> Tell) const
+{
+	// This object may be gone when the game thread gets there.
+	TWeakObjectPtr<USsoSubsystem> Self(const_cast<USsoSubsystem*>(this));
+	AsyncTask(ENamedThreads::GameThread, [Self, Tell]()
+	{
+		USsoSubsystem* Alive = Self.Get();
+		if (Alive && Alive->Game)
+		{
+			Tell(*Alive);
+		}
+	});
+}
+
+void USsoSubsystem::SignIn(const FSsoRequest& Request, FSsoCallbacks Callbacks)
+{
+	if (GaveUp)
+	{
+		if (Callbacks.Failed)
+		{
+			Callbacks.Failed(FailureOf(ESsoReason::Busy, TEXT("another sign-in runs")));
+		}
+		return;
+	}
+	GaveUp = std::make_shared<std::atomic<bool>>(false);
+	Run([this, Request, Callbacks, Stop = GaveUp](sso::Game& Running)
+	{
+		sso::SignIn How;
+		How.sign = Request.bSign;
+		How.show_link = [this, &Callbacks, &Running, Stop](const std::string& Url, const std::string& Words)
+		{
+			if (*Stop) // the player gave up before there was a request to end
+			{
+				Running.cancel();
+			}
+			Report([Callbacks, Url, Words](USsoSubsystem&)
+			{
+				if (Callbacks.ShowLink)
+				{
+					Callbacks.ShowLink(FromUtf8(Url), FromUtf8(Words));
+				}
+			});
+		};
+		if (Request.bStages)
+		{
+			How.show_stage = [this, &Callbacks](const std::string& Stage)
+			{
+				Report([Callbacks, Stage](USsoSubsystem&)
+				{
+					if (Callbacks.Stage)
+					{
+						Callbacks.Stage(FromUtf8(Stage));
+					}
+				});
+			};
+		}
+		const sso::Result<sso::Player> Result = Perform(Running, Request, How);
+		Report([Callbacks, Result](USsoSubsystem& Self)
+		{
+			Self.GaveUp.reset();
+			if (!Result)
+			{
+				if (Callbacks.Failed)
+				{
+					Callbacks.Failed(FailureFrom(Result.failure()));
+				}
+				return;
+			}
+			Self.Player = PlayerFrom(*Result);
+			if (Callbacks.SignedIn)
+			{
+				Callbacks.SignedIn(Self.Player);
+			}
+		});
+	});
+}
+
+void USsoSubsystem::Check(int64 Application, const FString& Rule, TFunction<void(bool bAllow)> Checked, TFunction<void(const FSsoFailure&)> Failed)
+{
+	Run([this, Application, Name = ToUtf8(Rule), Checked, Failed](sso::Game& Running)
+	{
+		const sso::Result<bool> Result = Running.may(Application, Name);
+		Report([Checked, Failed, Result](USsoSubsystem&)
+		{
+			if (Result && Checked)
+			{
+				Checked(*Result);
+			}
+			else if (!Result && Failed)
+			{
+				Failed(FailureFrom(Result.failure()));
+			}
+		});
+	});
+}
+
+void USsoSubsystem::Cancel()
+{
+	if (GaveUp)
+	{
+		*GaveUp = true;
+		Game->cancel();
+	}
+}
+
+void USsoSubsystem::SignOutThen(TFunction<void()> SignedOut)
+{
+	Player = FSsoPlayer();
+	Run([this, SignedOut](sso::Game& Running)
+	{
+		Running.sign_out();
+		Report([SignedOut](USsoSubsystem&)
+		{
+			if (SignedOut)
+			{
+				SignedOut();
+			}
+		});
+	});
+}
+
+void USsoSubsystem::OpenLink(const FString& Url)
+{
+	FPlatformProcess::LaunchURL(*Url, nullptr, nullptr);
+}
+
+void USsoSubsystem::Deinitialize()
+{
+	if (Game)
+	{
+		Game->cancel();
+	}
+	for (TFuture<void>& Thread : Threads) // their code must not be unloaded while they run
+	{
+		Thread.Wait();
+	}
+	Threads.Empty();
+	Game.reset();
+	Super::Deinitialize();
+}

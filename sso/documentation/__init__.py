@@ -1,0 +1,1 @@
+"""The documentation site at /docs/: files that scripts/docs has built, which are part of a release."""

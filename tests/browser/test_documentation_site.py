@@ -1,0 +1,131 @@
+"""The documentation site: built by scripts/docs, shown by the service at /docs/ under its strict policy."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from sso.console.sections import SECTIONS
+from tests.browser.conftest import DESKTOP, SharedWindows, Window, assert_accessible, set_width
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, running
+
+ROOT = Path(__file__).parents[2]
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as scripts/docs builds it. Pages that have not changed since the last build are not built again."""
+    folder = tmp_path_factory.mktemp("documentation") / "site"
+    subprocess.run([sys.executable, "-m", "scripts.documentation", folder], cwd=ROOT, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(site: Path, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    settings = {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "1", "SSO_DOCS_DIR": str(site)}
+    with running(tmp_path_factory.mktemp("site"), **QUICK | settings) as server:
+        yield server
+
+
+@pytest.fixture
+def window(shared_windows: SharedWindows, width: int) -> Iterator[Window]:
+    """A window with JavaScript, which the search and the choice of the theme need. Nothing is blocked or missing."""
+    with shared_windows.use(width, scripts=True) as window:
+        yield window
+
+
+def test_files_have_a_policy_a_type_and_an_etag_and_only_they_are_served(server: Server, site: Path) -> None:
+    with httpx.Client(base_url=server.base_url, timeout=60) as client:
+        assert client.get("/docs").headers["Location"] == "/docs/"
+        start = client.get("/docs/")
+        assert start.content == client.get("/docs/index.html").content == (site / "index.html").read_bytes()
+        assert start.headers["Content-Security-Policy"].startswith(POLICY)
+        assert start.headers["Cache-Control"] == "no-cache"
+        assert client.get("/docs/", headers={"If-None-Match": start.headers["ETag"]}).status_code == 304
+        head = client.head("/docs/")
+        assert (head.status_code, head.content) == (200, b"")
+        types = {"games.md": "text/markdown", "llms.txt": "text/plain", "_static/copybutton.js": "text/javascript"}
+        for name, content_type in types.items():
+            answer = client.get(f"/docs/{name}")
+            assert answer.headers["Content-Type"].startswith(content_type), name
+            assert "max-age" in answer.headers["Cache-Control"]
+        for method in ("POST", "PUT", "DELETE"):
+            assert client.request(method, "/docs/games.html").status_code == 405
+    outside = [
+        "../conf.py",
+        "%2e%2e/site/index.html",
+        "..%2findex.html",
+        "/etc/passwd",
+        "_static",
+        "nothing",
+        "a" * 9000,
+    ]
+    for path in outside:  # curl does not remove the dots
+        command = [
+            "curl",
+            "-s",
+            "-o",
+            "/dev/null",
+            "-w",
+            "%{http_code}",
+            "--path-as-is",
+            f"{server.base_url}/docs/{path}",
+        ]
+        assert subprocess.check_output(command, text=True) in ("404", "414"), path
+
+
+def test_site_that_was_replaced_is_shown_and_one_that_is_missing_is_explained(server: Server, site: Path) -> None:
+    away = site.with_name("away")
+    site.rename(away)
+    try:
+        missing = httpx.get(f"{server.base_url}/docs/games.html", timeout=60)
+        assert (missing.status_code, "scripts/docs" in missing.text) == (404, True)
+        site.mkdir()
+        (site / "index.html").write_text("<h1>New</h1>")
+        (site / "secret.html").symlink_to("/etc/passwd")
+        (site / "notes.cfg").write_text("not of a known type")
+        assert httpx.get(f"{server.base_url}/docs/", timeout=60).text == "<h1>New</h1>"
+        for name in ("secret.html", "notes.cfg", "games.html"):
+            assert httpx.get(f"{server.base_url}/docs/{name}", timeout=60).status_code == 404
+    finally:
+        subprocess.run(["rm", "-rf", site], check=True)
+        away.rename(site)
+    assert httpx.get(f"{server.base_url}/docs/games.html", timeout=60).status_code == 200
+
+
+def test_help_of_each_section_of_the_console_exists(site: Path) -> None:
+    for section in SECTIONS:
+        name, _, anchor = section.help.partition("#")
+        text = (site / name).read_text()
+        assert not anchor or f'id="{anchor}"' in text, section.key
+
+
+def test_pages_fit_a_phone_are_accessible_and_need_no_other_host(page: Page, server: Server) -> None:
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    for name in ("", "games.html", "operations.html", "quickstarts/index.html"):
+        page.goto(f"{server.base_url}/docs/{name}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        assert_accessible(page)
+    assert {url.split("/")[2] for url in requests} == {server.base_url.removeprefix("http://")}
+
+
+def test_search_theme_and_copy_buttons_work_under_the_policy(page: Page, server: Server) -> None:
+    set_width(page, DESKTOP)
+    page.goto(f"{server.base_url}/docs/quickstarts/flask.html")
+    page.locator("button.copybtn").first.wait_for(state="attached")
+    page.get_by_placeholder("Search").first.fill("rotate signing keys")
+    page.keyboard.press("Enter")
+    page.locator("ul.search").get_by_role("link", name="Operations", exact=True).click()
+    expect(page.get_by_role("heading", name="Operations", level=1)).to_be_visible()
+    page.locator(".theme-toggle:visible").click()
+    assert page.evaluate("document.body.dataset.theme") in ("light", "dark")
+    page.evaluate("localStorage.clear()")

@@ -1,0 +1,50 @@
+"""What the contract does not reach of the C++ library: QR codes and encrypted storage."""
+
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+import segno
+
+from sdk.contract.packages import SDK
+
+PARTS = SDK / "cpp/build/sso_parts"
+LINK = "https://sso.example.com/?gsid=0c7c0f0e-4f0e-4f5c-9d1f-6f8f2b0f7a11"
+needs_build = pytest.mark.skipif(not PARTS.exists(), reason="the package cpp is not built: run scripts/sdk")
+
+
+def run(*arguments: str) -> list[str]:
+    done = subprocess.run([str(PARTS), *arguments], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.splitlines()
+
+
+@needs_build
+# One text for each of the ten versions, at the end of its capacity, and a link.
+@pytest.mark.parametrize("size", [0, 1, 14, 26, 42, 62, 84, 106, 122, 152, 180, 213])
+def test_qr_code_equals_that_of_another_library(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # segno fills a byte with padding bits even if it is complete, so that the padding bytes differ from the standard.
+    monkeypatch.setattr(segno.encoder, "write_padding_bits", lambda bits, _, length: bits.extend([0] * (-length % 8)))
+    text = (LINK * 4)[:size] or "é" + LINK
+    drawn = run("qr", text)
+
+    def is_drawn_with(mask: int) -> bool:
+        code = segno.make_qr(text, mask=mask, error="m", mode="byte", boost_error=False, encoding="utf-8")
+        return ["".join(map(str, row)) for row in code.matrix] == drawn
+
+    # Both choose one of eight masks; a reader accepts each of them.
+    assert len([mask for mask in range(8) if is_drawn_with(mask)]) == 1
+
+
+@needs_build
+def test_text_that_is_too_long_has_no_qr_code() -> None:
+    assert run("qr", "a" * 214) == []
+
+
+@needs_build
+def test_encrypted_store_opens_with_its_key_and_name_only(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    assert run("store", str(folder)) == ["long-token-1", "", "", "nothing"]
+    stored = folder / "token"
+    assert b"long-token-1" not in stored.read_bytes()
+    assert stat.S_IMODE(stored.stat().st_mode) == 0o600
