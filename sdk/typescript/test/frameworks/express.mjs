@@ -1,6 +1,6 @@
 // express.mjs BASE_URL: a game server with Express. Prints its port.
 import express from "express";
-import { Service, Verifier, WebhookRefused, readWebhook, requirePlayer, requireRule } from "../../dist/server/index.js";
+import { Service, Verifier, WebhookRefused, readWebhook, requirePlayer, requireRule } from "@sso/game/server";
 
 const [baseUrl] = process.argv.slice(2);
 const { SSO_CLIENT_ID = "", SSO_CLIENT_SECRET = "", WEBHOOK_SECRET = "" } = process.env;

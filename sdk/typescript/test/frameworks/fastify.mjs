@@ -1,6 +1,6 @@
 // fastify.mjs BASE_URL: a game server with Fastify. Prints its port.
 import Fastify from "fastify";
-import { Service, Verifier, WebhookRefused, playerHook, readWebhook, ruleHook } from "../../dist/server/index.js";
+import { Service, Verifier, WebhookRefused, playerHook, readWebhook, ruleHook } from "@sso/game/server";
 
 const [baseUrl] = process.argv.slice(2);
 const { SSO_CLIENT_ID = "", SSO_CLIENT_SECRET = "", WEBHOOK_SECRET = "" } = process.env;
