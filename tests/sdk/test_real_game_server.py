@@ -137,8 +137,9 @@ def test_package_works_with_the_service(
     running_program.send(do="check", questions=questions)
     assert running_program.event("checked")["answers"] == [rule == "chat.write" for rule in rules]
     running_program.send(do="follow", after=cursor(server), count=1)
-    own = {"private_data": {"chat": {f"rule_of_{package.name}": {"value": True}}}}
-    server.apply({"permissions": [{"user_id": ANN, "application_id": TANKS, "data": own}]})
+    role = default_role(f"of_{package.name}", f"rule_of_{package.name}") | {"default": False}
+    server.apply({"roles": {str(TANKS): [role]}})
+    server.sso("role", "assign", "ann@example.com", role["name"], "--app", str(TANKS))
     assert running_program.event("change")["type"] == "permissions_changed"
     body = delivery.body.decode()
     received = {"headers": delivery.headers, "body": body, "now": int(time.time())}
