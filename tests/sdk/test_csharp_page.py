@@ -30,5 +30,7 @@ def test_program_verifies_a_player_and_asks_for_a_rule(
         jwt = players[name]["Authorization"].removeprefix("Bearer ")
         environment = clean_environment() | {"CLIENT_SECRET": SECRET}
         run = ["mono", "server.exe", server.base_url, jwt]
-        done = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200, check=True)
+        done = subprocess.run(
+            run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200, check=True
+        )
         assert done.stdout.strip() == expected
