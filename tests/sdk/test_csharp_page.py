@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.server import Server, clean_environment
-from tests.sdk.test_python_page import SECRET, players, server
-
-__all__ = ["players", "server"]
+from tests.sdk.conftest import SECRET
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/sdk/csharp.rst").read_text()
