@@ -3,6 +3,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,11 @@ from tests.kit.open_database import open_database
 from tests.kit.prepared_data import prepared_data
 from tests.kit.processes import ProcessRunner, add_option
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running
-from tests.kit.shared_server import SharedServer
+from tests.kit.shared_server import SharedServers
 from tests.kit.tls_context import share_default_context
+
+# Of the server that most files use.
+WITHOUT_LIMITS = {f"SSO_RATE_{name}": "0" for name in ("LOGIN", "AUTHORIZE", "USER_CODE", "ADMIN")}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -155,34 +159,34 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 
 
 @pytest.fixture(scope="module")
-def server(shared_server: SharedServer) -> Iterator[Server]:
+def server(shared_servers: SharedServers) -> Iterator[Server]:
     """A server for the tests of a file, as good as new."""
-    with shared_server.use() as server:
+    with shared_servers.use(**WITHOUT_LIMITS) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def shared_server(
+def shared_servers(
     postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SharedServer]:
-    with closing(SharedServer(lambda: _new_server(postgres_server, tmp_path_factory))) as shared:
-        yield shared
+) -> Iterator[SharedServers]:
+    with closing(SharedServers(partial(_new_server, postgres_server, tmp_path_factory))) as servers:
+        yield servers
 
 
 @pytest.fixture(scope="module")
 def own_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that no other file uses."""
-    with _new_server(postgres_server, tmp_path_factory) as server:
+    with _new_server(postgres_server, tmp_path_factory, WITHOUT_LIMITS) as server:
         yield server
 
 
 @contextmanager
-def _new_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def _new_server(
+    postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str]
+) -> Iterator[Server]:
     """A server with two workers and a new database."""
     dsn = postgres_server.fresh()
-    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0", "SSO_DATABASE_POOL": "5"}
-    settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0", "SSO_RATE_ADMIN": "0"}
+    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_DATABASE_POOL": "5"} | settings
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
-        server.keep_services_open()
         yield server
     postgres_server.drop(dsn)

@@ -51,7 +51,6 @@ def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory)
     }
     settings |= {f"SSO_RATE_{name}": str(LIMIT) for name in NAMES} | {"SSO_REGISTRATION_CHALLENGE": "off"}
     with running(tmp_path_factory.mktemp("limits"), **QUICK | settings) as server:
-        server.keep_services_open()
         yield server
 
 

@@ -46,14 +46,23 @@ class UserOperations:
 
     async def save(self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None) -> Outcome:
         """Creates the user, or changes the one who has the id or the login."""
+        user = await self.create_missing(tx, actor, record, password_hash)
+        if not isinstance(user, User):
+            return Outcome.CREATED
+        changed = await self._change(tx, actor, user, record, password_hash)
+        return Outcome.CHANGED if changed else Outcome.UNCHANGED
+
+    async def create_missing(
+        self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None
+    ) -> str | User:
+        """Creates the user and returns the id. Returns the user who has the id or the login if there is one, locked.
+
+        Raises FieldError before anything is changed.
+        """
         users = await lock_users(tx, record.user_id, record.login)
         if len(users) > 1 or (users and record.user_id not in (None, users[0].user_id)):
             raise FieldError(("login",), "belongs to another user_id")
-        if not users:
-            await self._create(tx, actor, record, password_hash)
-            return Outcome.CREATED
-        changed = await self._change(tx, actor, users[0], record, password_hash)
-        return Outcome.CHANGED if changed else Outcome.UNCHANGED
+        return users[0] if users else await self._create(tx, actor, record, password_hash)
 
     async def create(self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None) -> User:
         users = await lock_users(tx, record.user_id, record.login)
@@ -75,7 +84,7 @@ class UserOperations:
 
     async def _create(self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None) -> str:
         user_id = record.user_id or await unused_user_id(tx)
-        if await was_erased(tx, user_id):
+        if record.user_id and await was_erased(tx, user_id):
             raise FieldError(("user_id",), "belonged to a user who was erased; choose another one")
         _check_guest_fields(record, None)
         values = self._values(record, None, user_id)

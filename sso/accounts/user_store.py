@@ -37,10 +37,11 @@ _GET_JWT_HOLDERS = BatchStatement(
     WHERE NOT EXISTS (SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended)""",
     columns={"user_id": "text", "sign_in": "text"},
 )
-_NEXT_USER_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
-_IS_ID_USED = Statement(
-    """SELECT EXISTS (SELECT FROM users WHERE user_id = :user_id)
-        OR EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)"""
+_NEXT_USER_ID = Statement(
+    """WITH next AS MATERIALIZED (SELECT CAST(nextval('user_ids') AS text) AS user_id)
+    SELECT user_id, EXISTS (SELECT FROM users u WHERE u.user_id = next.user_id)
+        OR EXISTS (SELECT FROM erased_users e WHERE e.user_id = next.user_id) AS is_used
+    FROM next"""
 )
 _IS_LOGIN_USED = Statement("SELECT EXISTS (SELECT FROM users WHERE login_key = :login_key)")
 _CREATE = Statement(
@@ -207,10 +208,11 @@ async def was_erased(tx: Runner, user_id: str) -> bool:
 async def unused_user_id(tx: Runner) -> str:
     """Returns the next user id that was never used: documents of desired state may also name ids."""
     while True:
-        user_id: str = await tx.value(_NEXT_USER_ID)
-        assert is_user_id(user_id)
-        if not await tx.value(_IS_ID_USED, user_id=user_id):
-            return user_id
+        row = await tx.row(_NEXT_USER_ID)
+        assert row is not None
+        assert is_user_id(row["user_id"])
+        if not row["is_used"]:
+            return str(row["user_id"])
 
 
 async def is_login_used(tx: Runner, login: str) -> bool:

@@ -42,6 +42,7 @@ from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
 from sso.admin.state import StateResource, state_routes
 from sso.admin.system import SystemResource, system_routes
 from sso.admin.user_details import UserDetails
+from sso.admin.user_import import UserImportResource
 from sso.admin.user_links import UserLinkResource
 from sso.admin.users import UserResource
 from sso.admin.webhooks import WebhookResource
@@ -67,6 +68,7 @@ from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 from sso.players.wiring import Players
 from sso.state.apply import RecordOperations
+from sso.state.user_import import UserImport
 from sso.upstream.wiring import Upstream
 from sso.webhooks.wiring import Webhooks
 
@@ -149,6 +151,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
     invitations = InvitationResource(users, s.registration, sends_mail=s.settings.smtp_url is not None)
     return (
         *users.routes(),
+        *UserImportResource(UserImport(s.hasher, s.operations, s.upstream.links, writer)).routes(),
         *details.routes(),
         *UserLinkResource(users, s.players.merges, s.players.links, protected).routes(),
         *ImpersonationResource(users, s.impersonations).routes(),

@@ -1,6 +1,7 @@
 """Groups of commands: their help shows the first sentence of each command, wrapped instead of cut off."""
 
 import importlib
+import keyword
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,7 +34,8 @@ class ImportedCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.summaries:
             return None
-        command: click.Command = importlib.import_module(f"sso.cli.{cmd_name.replace('-', '_')}").command
+        module = f"{cmd_name}_command" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
+        command: click.Command = importlib.import_module(f"sso.cli.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -132,6 +132,20 @@ class UserRecords(Resource):
     def remove_link(self, user_id: str, link_id: str) -> ApiCall[Record]:
         return ApiCall("DELETE", self._at(user_id, "links", link_id), read_record)
 
+    def import_batch(
+        self,
+        batch: Sequence[Mapping[str, Any]],
+        *,
+        dry_run: bool = False,
+        update: bool = False,
+        passwords: bool = False,
+        override: bool = False,
+    ) -> ApiCall[Record]:
+        """Imports at most 500 users of another service. ``results``: what was done with each."""
+        body = {"users": list(batch), "update": update, "passwords": passwords, "override": override}
+        query = {"dry_run": 1} if dry_run else {}
+        return ApiCall("POST", self._at("import"), read_record, query, json=body, timeout_s=120)
+
     def export(self, user_id: str) -> ApiCall[Record]:
         """Everything that is stored about the user."""
         return ApiCall("POST", self._at(user_id, "export"), read_record, timeout_s=60)

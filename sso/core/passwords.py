@@ -1,4 +1,4 @@
-"""Password hashing with argon2id in threads, at most one per CPU."""
+"""Password hashing with argon2id in threads, at most one per CPU. Imported hashes of other forms are verified, too."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -7,6 +7,8 @@ from functools import cached_property
 import argon2
 
 from sso.core.fair_queue import FairQueue
+from sso.core.password_hashes.model import UnusableHash
+from sso.core.password_hashes.reading import read_password_hash
 from sso.core.thread_pool import ThreadPool, available_cpus
 
 MAX_PASSWORD_LENGTH = 1024  # at a login; new passwords are shorter
@@ -53,12 +55,18 @@ class Hasher:
         return is_match and hashed is not None
 
     def needs_rehash(self, hashed: str) -> bool:
-        return self._argon2.check_needs_rehash(hashed)
+        """Returns whether the hash has other parameters, or was imported and has another form."""
+        try:
+            return self._argon2.check_needs_rehash(hashed)
+        except argon2.exceptions.InvalidHashError:
+            return True
 
     def _verify(self, hashed: str, password: str) -> bool:
         try:
-            return self._argon2.verify(hashed, password)
-        except (argon2.exceptions.VerifyMismatchError, argon2.exceptions.InvalidHashError):
+            if hashed.startswith("$argon2"):
+                return self._argon2.verify(hashed, password)
+            return read_password_hash(hashed).verify(password.encode())
+        except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError, UnusableHash):
             return False
         except UnicodeEncodeError:
             return False

@@ -6,7 +6,7 @@ run. Running the text with the driver costs a fifth of running it with an SQLAlc
 
 import re
 import sys
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from sso.db.statement_name import StatementOrigin
@@ -55,6 +55,7 @@ class Statement:
         return [values[name] if name in values else defaults[name] for name in names]
 
 
+@lru_cache(4096)  # a process may build the services more than once
 def compile_text(sql: str) -> CompiledStatement:
     """Numbers the parameters in the order of their first use. A parameter without a value is NULL."""
     numbers: dict[str, int] = {}

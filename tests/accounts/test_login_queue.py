@@ -162,7 +162,6 @@ def slow(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) ->
     settings = {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "100000"}
     settings |= {"SSO_ARGON2_TIME": "20"}
     with running(tmp_path_factory.mktemp("slow"), **settings) as server:
-        server.keep_services_open()
         yield server
 
 
@@ -200,7 +199,6 @@ def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory)
     """A server that allows three logins per minute and account."""
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ACCOUNT": "3"}
     with running(tmp_path_factory.mktemp("limited"), **settings) as server:
-        server.keep_services_open()
         yield server
 
 

@@ -37,7 +37,6 @@ def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory)
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2"}
     settings |= {"SSO_RATE_LOGIN": str(PER_ADDRESS), "SSO_TRUSTED_PROXIES": "127.0.0.1/32"}
     with running(tmp_path_factory.mktemp("limited"), **settings) as server:
-        server.keep_services_open()
         yield server
 
 

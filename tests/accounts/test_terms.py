@@ -25,7 +25,6 @@ def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPath
     settings |= {"SSO_REGISTRATION": "open", "SSO_REGISTRATION_CHALLENGE": "off", "SSO_MINIMUM_AGE": "16"}
     settings |= {"SSO_TERMS_URL": "https://studio.example/terms", "SSO_TERMS_VERSION": "2026-11"}
     with running(tmp_path_factory.mktemp("terms"), **settings) as server:
-        server.keep_services_open()
         yield server
 
 

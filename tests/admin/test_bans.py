@@ -28,7 +28,6 @@ def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPath
     dsn = postgres_server.fresh()
     settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0", "SSO_RATE_AUTHORIZE": "0"}
     with running(tmp_path_factory.mktemp("bans"), SSO_APPEAL_URL=APPEAL, **settings) as server:
-        server.keep_services_open()
         yield server
     postgres_server.drop(dsn)
 

@@ -62,6 +62,7 @@ TABLE: dict[str, Row] = {
     "POST /users/<user_id>/impersonate": Row(400),
     "GET /data-requests": Row(200),
     "POST /data-requests/<number>/retry": Row(404),
+    "POST /users/import": Row(400),
     "POST /users/<user_id>/export": Row(404),
     "POST /users/<user_id>/restore": Row(404),
     "POST /users/<user_id>/merge": Row(400),
@@ -216,7 +217,6 @@ def service(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPat
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ADMIN": "1000000"}
     with ExitStack() as stack:
         server = stack.enter_context(running(tmp_path_factory.mktemp("rights"), **settings, SSO_RATE_LOGIN="0"))
-        server.keep_services_open()
         studio = Studio(server, stack.enter_context(server.client()))
         workers = stack.enter_context(each_worker(server))
         yield Service(studio, read_routes(server), create_records(studio), workers)

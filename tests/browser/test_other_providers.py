@@ -29,7 +29,6 @@ def server(
     offline = Server(tmp_path_factory.mktemp("providers"), settings)
     add_provider(offline, elsewhere, id="elsewhere", trusted_email=True)
     with running(offline.folder, **settings) as server:
-        server.keep_services_open()
         yield server
 
 

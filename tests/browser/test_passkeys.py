@@ -42,7 +42,6 @@ def site(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFa
     """A server that is opened as localhost: browsers allow no passkeys for an IP address."""
     dsn, more = postgres_server.fresh(), {"SSO_RATE_LOGIN": "0", "SSO_REQUIRE_2FA": "admins"}
     with running(tmp_path_factory.mktemp("site"), **QUICK, SSO_DATABASE_URL=dsn, **more) as server:
-        server.keep_services_open()
         server.base_url = server.base_url.replace("127.0.0.1", "localhost")
         yield server
 

@@ -26,7 +26,6 @@ def open_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFact
     settings = OPEN | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_REGISTRATION_WORK_BITS": BITS}
     settings |= {"SSO_TERMS_URL": "https://example.com/terms", "SSO_PRIVACY_URL": "https://example.com/privacy"}
     with running(tmp_path_factory.mktemp("open"), **settings) as server:
-        server.keep_services_open()
         server.apply({"applications": [{"application_id": 7001, "name": "Tanks of the Red Dawn"}]})
         yield server
 

@@ -5,7 +5,7 @@ import io
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.conftest import CommandResult, Sso
 from tests.kit.builders import PASSWORD
+from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, run_sso, running
 from tests.state.studio import studio
@@ -93,24 +94,18 @@ def signed_in(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactor
 Both = Callable[..., CommandResult]
 
 
-@pytest.fixture
-def other_forms() -> Sequence[str]:
-    return "server", "socket"
+# In a usual run, the other tests of commands have those that run in process, which take ten times as long.
+FORMS = ("process", "socket", "server") if IS_LONG_RUN else ("socket", "server")
 
 
 @pytest.fixture
-def both(
-    sso: Sso,
-    signed_in: tuple[Server, Path],
-    beside: Server,
-    monkeypatch: pytest.MonkeyPatch,
-    other_forms: Sequence[str],
-) -> Both:
-    """Runs a command in all forms. Returns the result in process, after a comparison with the others."""
+def both(sso: Sso, signed_in: tuple[Server, Path], beside: Server, monkeypatch: pytest.MonkeyPatch) -> Both:
+    """Runs a command in several forms. Returns the result of the first, after a comparison with the others."""
     server, folder = signed_in
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     monkeypatch.setenv("SSO_REGISTRATION", "invite")
-    assert sso("apply", str(folder / "state.json")).code == 0
+    if "process" in FORMS:
+        assert sso("apply", str(folder / "state.json")).code == 0
 
     def run(line: str, *form: str) -> CommandResult:
         monkeypatch.setattr(sys, "stdin", io.StringIO())
@@ -125,14 +120,14 @@ def both(
                 patch.setenv(name, value)
             return run(line)
 
-    forms = {"server": run_on_server, "socket": run_beside}
+    forms = {"process": run, "socket": run_beside, "server": run_on_server}
 
     def compare(line: str, *, ordered: bool = True) -> CommandResult:
-        local = run(line)
-        for form in other_forms:
-            assert comparable(forms[form](line), ordered=ordered) == comparable(local, ordered=ordered), (form, line)
-        assert "Traceback" not in local.err
-        return local
+        first, *others = (forms[form](line) for form in FORMS)
+        for form, other in zip(FORMS[1:], others, strict=True):
+            assert comparable(other, ordered=ordered) == comparable(first, ordered=ordered), (form, line)
+        assert "Traceback" not in first.err
+        return first
 
     return compare
 
@@ -142,10 +137,11 @@ Execute = Callable[..., None]
 
 @pytest.fixture
 def execute(environment: dict[str, str], signed_in: tuple[Server, Path], beside: Server) -> Execute:
-    """Runs a statement in the databases of all installations."""
+    """Runs a statement in the databases of the installations that are compared."""
+    installations = {"process": environment, "socket": beside.settings, "server": signed_in[0].settings}
 
     async def run(sql: str, values: tuple[Any, ...]) -> None:
-        for settings in (environment, signed_in[0].settings, beside.settings):
+        for settings in (installations[form] for form in FORMS):
             connection = await asyncpg.connect(settings["SSO_DATABASE_URL"])
             try:
                 await connection.execute(sql, *values)

@@ -1,23 +1,14 @@
 """The same commands in process, at the socket of a service and on a server have the same output and errors."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import orjson
-import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from sso.core.keys import private_pem, public_pem
 from tests.cli.both_forms import Both, beside, both, signed_in
-from tests.kit.long_tests import usual_part
 
 __all__ = ["beside", "both", "signed_in"]
-
-
-@pytest.fixture
-def other_forms() -> Sequence[str]:
-    """In a usual run one: tests/adapters compares what the commands do in all forms."""
-    return usual_part(("server", "socket"), 1, 0)
 
 
 def test_projects_and_their_members(both: Both) -> None:

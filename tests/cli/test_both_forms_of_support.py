@@ -4,12 +4,12 @@ from pathlib import Path
 
 import orjson
 
-from tests.cli.both_forms import Both, Execute, beside, both, execute, other_forms, signed_in
+from tests.cli.both_forms import Both, Execute, beside, both, execute, signed_in
 from tests.cli.conftest import Sso
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
-__all__ = ["beside", "both", "execute", "other_forms", "signed_in"]
+__all__ = ["beside", "both", "execute", "signed_in"]
 
 
 def test_invitations(both: Both) -> None:
@@ -50,9 +50,12 @@ def test_export_and_erasure_of_a_user(both: Both, signed_in: tuple[Server, Path]
     user = {"login": "leaving@example.com", "user_id": "7002", "password": PASSWORD}
     (tmp_path / "user.json").write_bytes(orjson.dumps({"users": [user]}))
     assert both(f"apply {tmp_path / 'user.json'}").code == 0
-    documents = [
-        orjson.loads(sso(*form, "user", "export", "7002").out) for form in ((), ("--server", signed_in[0].base_url))
-    ]
+    server = signed_in[0]
+    exported = (
+        server.sso("user", "export", "7002").stdout,
+        sso("--server", server.base_url, "user", "export", "7002").out,
+    )
+    documents = [orjson.loads(text) for text in exported]
     assert documents[0].keys() == documents[1].keys()
     assert documents[0]["account"].keys() == documents[1]["account"].keys()
     assert [document["account"]["login"] for document in documents] == ["leaving@example.com"] * 2

@@ -47,8 +47,11 @@ def parse(words: list[str]) -> str:
     """Parses the arguments of `sso` without running anything; returns the name of the command."""
     ctx = program.make_context("sso", words)
     while isinstance(ctx.command, click.Group):
+        words = [*ctx._protected_args, *ctx.args]
+        if not words and ctx.command.invoke_without_command:
+            break
         with ctx:
-            name, command, rest = ctx.command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
+            name, command, rest = ctx.command.resolve_command(ctx, words)
         assert command is not None
         ctx = command.make_context(name, rest, parent=ctx)
     return ctx.command_path.removesuffix(" ")

@@ -21,7 +21,7 @@ from sso.serve.http1.server import serve
 from sso.services import Services, open_services
 from sso.telemetry.metrics import Metrics
 from tests.cost.queue_meter import QueueMeter
-from tests.kit.server import Server
+from tests.kit.server import Server, T
 
 REFERENCE_S = 0.0016  # what `calibrate` measures on the machine that the bounds are for
 _ROUNDS = 10_000
@@ -107,8 +107,8 @@ class MeteredServer(Server):
         self._thread.join()
         return 0
 
-    def run_with_services(self, function: Callable[[Services], Awaitable[None]]) -> None:
-        trio.from_thread.run(function, self.services, trio_token=self._token)
+    def run_with_services(self, function: Callable[[Services], Awaitable[T]]) -> T:
+        return trio.from_thread.run(function, self.services, trio_token=self._token)
 
     def measure(self, send: Callable[[], httpx.Response]) -> Cost:
         """Returns what the service needs for a request."""

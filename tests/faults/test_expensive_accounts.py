@@ -38,7 +38,6 @@ def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) 
     dsn = postgres_server.fresh()
     settings = QUICK | NO_LIMITS | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "1", "SSO_GSID_HOLD_S": "1"}
     with running(tmp_path_factory.mktemp("expensive"), **settings) as server:
-        server.keep_services_open()
         yield server
     close_all()
     postgres_server.drop(dsn)

@@ -7,31 +7,29 @@ from tests.kit import postgres
 from tests.kit.browser import Browser, fresh_browser, new_user
 from tests.kit.game import Game
 from tests.kit.held import Player, Rows, rows_of
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import Server
+from tests.kit.shared_server import SharedServers
 
 META = {"geo": "DE", "registration": "web"}
+GAMES = {
+    "applications": [
+        {"application_id": 10, "name": "Tanks"},
+        {"application_id": 11, "name": "Tanks Studio"},
+        {"application_id": 12, "name": "Closed"},
+        {"application_id": 13, "name": "<img src=x onerror=alert(1)>"},
+    ],
+    "schemas": {
+        "10": {"private_data": {"chat": {"mute": {"value": True}}}},
+        "11": {"public_data": {"skin": {"value": "red"}}},
+        "12": {"login": {"cannot": {"value": True}}},
+    },
+}
 
 
 @pytest.fixture(scope="module")
-def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(shared_servers: SharedServers) -> Iterator[Server]:
     """A server with two workers that holds a poll for one second."""
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_GSID_HOLD_S": "1"}
-    with running(tmp_path_factory.mktemp("games"), **settings) as server:
-        server.apply(
-            {
-                "applications": [
-                    {"application_id": 10, "name": "Tanks"},
-                    {"application_id": 11, "name": "Tanks Studio"},
-                    {"application_id": 12, "name": "Closed"},
-                    {"application_id": 13, "name": "<img src=x onerror=alert(1)>"},
-                ],
-                "schemas": {
-                    "10": {"private_data": {"chat": {"mute": {"value": True}}}},
-                    "11": {"public_data": {"skin": {"value": "red"}}},
-                    "12": {"login": {"cannot": {"value": True}}},
-                },
-            }
-        )
+    with shared_servers.use(GAMES, SSO_GSID_HOLD_S="1") as server:
         yield server
 
 

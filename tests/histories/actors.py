@@ -58,14 +58,14 @@ ACTORS: dict[str, Work] = {
 class Actor(threading.Thread):
     """A client. What breaks its work, such as a page that is not answered, makes it begin anew."""
 
-    def __init__(self, name: str, world: World, work: Work, stopping: threading.Event) -> None:
+    def __init__(self, name: str, world: World, work: Work, stopping: threading.Event, pause_s: float) -> None:
         super().__init__(name=name, daemon=True)
-        self._world, self._work, self._stopping = world, work, stopping
+        self._world, self._work, self._stopping, self._pause_s = world, work, stopping, pause_s
         self.rounds = 0
         self.interruptions: Counter[str] = Counter()
 
     def run(self) -> None:
-        while not self._stopping.wait(PAUSE_S):
+        while not self._stopping.wait(self._pause_s):
             self.rounds += 1
             try:
                 self._work(self._world, self.rounds)
@@ -74,10 +74,10 @@ class Actor(threading.Thread):
 
 
 @contextmanager
-def acting(world: World) -> Iterator[list[Actor]]:
-    """Runs all clients. At the end, each finishes its round."""
+def acting(world: World, pause_s: float = PAUSE_S) -> Iterator[list[Actor]]:
+    """Runs all clients, with a pause between two rounds of each. At the end, each finishes its round."""
     stopping = threading.Event()
-    actors = [Actor(name, world, work, stopping) for name, work in ACTORS.items()]
+    actors = [Actor(name, world, work, stopping, pause_s) for name, work in ACTORS.items()]
     for actor in actors:
         actor.start()
     try:

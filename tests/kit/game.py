@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.kit.browser import Browser, query
+from tests.kit.plain_http import PlainTransport
 from tests.kit.server import Server
 
 BASE = "/proxy/api/gameSession"
@@ -38,9 +39,7 @@ class Game:
         self.server = server
         number = next(_numbers)
         self.address = address or f"127.77.{number // 250}.{number % 250 + 1}"
-        # verify=False: there is no TLS, and loading the CA certificates takes longer than a test.
-        transport = httpx.HTTPTransport(local_address=self.address, verify=False)
-        self.http = httpx.Client(base_url=server.base_url, timeout=60, transport=transport)
+        self.http = httpx.Client(base_url=server.base_url, timeout=60, transport=PlainTransport(self.address))
 
     def __enter__(self) -> Self:
         return self

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
@@ -11,6 +11,8 @@ from sso.config import Settings
 from sso.services import Services, open_services
 from sso.state.apply import Applier
 from sso.state.document import parse
+
+T = TypeVar("T")
 
 
 class OpenServices:
@@ -26,8 +28,8 @@ class OpenServices:
             raise opened
         self._token, self._services = opened
 
-    def run(self, function: Callable[[Services], Awaitable[None]]) -> None:
-        trio.from_thread.run(function, self._services, trio_token=self._token)
+    def run(self, function: Callable[[Services], Awaitable[T]]) -> T:
+        return trio.from_thread.run(function, self._services, trio_token=self._token)
 
     def close(self) -> None:
         trio.from_thread.run_sync(self._closing.set, trio_token=self._token)
@@ -49,6 +51,6 @@ async def apply_document(services: Services, document: dict[str, Any]) -> None:
     await Applier(services.database, services.hasher, services.operations).apply(parse(document))
 
 
-async def run_once(settings: Settings, database_url: str, function: Callable[[Services], Awaitable[None]]) -> None:
+async def run_once(settings: Settings, database_url: str, function: Callable[[Services], Awaitable[T]]) -> T:
     async with open_services(settings, database_url) as services:
-        await function(services)
+        return await function(services)

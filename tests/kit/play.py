@@ -1,32 +1,32 @@
 """`sso play` in its own process, and a user who opens the link that it shows."""
 
+import os
 import re
 import signal
 import subprocess
-import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import IO
 
 from tests.kit.browser import Browser
 from tests.kit.builders import PASSWORD
+from tests.kit.forked_program import ROOT, ForkedProcess
 from tests.kit.server import Server, clean_environment, until
 
 LINK = re.compile(r"(https?://\S+/\?gsid=([0-9a-f-]{36}))")
-SSO_PLAY = (sys.executable, "-m", "sso", "play")
 
 
 class Game:
     """A program that shows a link and a match code, and waits."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self.process = subprocess.Popen(
-            command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+    def __init__(self, process: "subprocess.Popen[str] | ForkedProcess", err: IO[str] | None) -> None:
+        self.process = process
+        self._pipes = (process.stdout, err)
         self._texts: dict[str, str] = {"out": "", "err": ""}
         self._readers = [
             threading.Thread(target=self._read, args=(name, pipe), daemon=True)
-            for name, pipe in (("out", self.process.stdout), ("err", self.process.stderr))
+            for name, pipe in zip(("out", "err"), self._pipes, strict=True)
         ]
         for reader in self._readers:
             reader.start()
@@ -76,23 +76,26 @@ class Game:
         if self.process.poll() is None:
             self.process.kill()
         self.ended()
-        for pipe in (self.process.stdout, self.process.stderr):
+        for pipe in self._pipes:
             assert pipe is not None
             pipe.close()
 
 
 @contextmanager
 def game(*command: str) -> Iterator[Game]:
-    running = Game(command)
-    try:
+    process = subprocess.Popen(
+        command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with closing(Game(process, process.stderr)) as running:
         yield running
-    finally:
-        running.close()
 
 
 @contextmanager
 def playing(server: Server, *options: str) -> Iterator[Game]:
-    with game(*SSO_PLAY, server.base_url, *options) as running:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as err:
+        process = ForkedProcess(["play", server.base_url, *options], env=clean_environment(), cwd=ROOT, stderr=err)
+    with closing(Game(process, os.fdopen(reading))) as running:
         yield running
 
 

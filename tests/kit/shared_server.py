@@ -1,7 +1,8 @@
-"""A server that one file of tests after another uses. Between two files it becomes as good as new.
+"""Servers that one file of tests after another uses. Between two files a server becomes as good as new.
 
 Rows and mails that a file has left are deleted; sequences go on, so that no id belongs to something else in the next
 file. If a file has changed more than that, such as the processes of the server, the next file gets a new server.
+Files that need the same settings and the same first rows share a server.
 """
 
 import os
@@ -10,9 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import asyncpg
+import orjson
 
 from tests.kit.emptied_database import NewDatabase, replace_rows, rows_as_statements, tables_with_rows
 from tests.kit.postgres import with_connection
@@ -31,28 +33,61 @@ _KEPT_ROWS = "SELECT " + " || ".join(
 _REVISIONS_OF_A_FILE = 1_000_000
 _FIRST_APPLICATION_ID = 1_000_000
 _SET_FIRST_APPLICATION_ID = f"SELECT setval('applications_application_id_seq', {_FIRST_APPLICATION_ID}, false)"
-_HAS_CHOSEN_APPLICATION_ID = f"""
-    SELECT EXISTS (SELECT FROM applications WHERE application_id > 1 AND application_id < {_FIRST_APPLICATION_ID})
+_CHOSEN_APPLICATION_IDS = f"""
+    SELECT array_agg(application_id ORDER BY application_id) FROM applications
+    WHERE application_id > 1 AND application_id < {_FIRST_APPLICATION_ID}
 """
+_MAX_UNUSED_SERVERS = 2  # in each process that runs tests
 
 
-class SharedServer:
-    """Starts a server when a file needs it, and keeps it for the next files."""
+class SharedServers:
+    """Starts servers when files need them, and keeps some for the next files."""
 
-    def __init__(self, start: Callable[[], AbstractContextManager[Server]]) -> None:
+    def __init__(self, start: Callable[[dict[str, str]], AbstractContextManager[Server]]) -> None:
         self._start = start
+        self._servers: dict[bytes, _SharedServer] = {}  # the one that was used last is the last
+
+    @contextmanager
+    def use(self, document: dict[str, Any] | None = None, /, **settings: str) -> Iterator[Server]:
+        """Yields a server with these settings to which the document has been applied."""
+        key = orjson.dumps([settings, document], option=orjson.OPT_SORT_KEYS)
+        shared = self._servers.pop(key, None) or _SharedServer(lambda: self._start(settings), document)
+        self._servers[key] = shared
+        with shared.use() as server:
+            self._close_unused()
+            yield server
+
+    def close(self) -> None:
+        for shared in self._servers.values():
+            shared.close()
+
+    def _close_unused(self) -> None:
+        unused = [key for key, shared in self._servers.items() if not shared.is_used]
+        for key in unused[:-_MAX_UNUSED_SERVERS]:
+            self._servers.pop(key).close()
+
+
+class _SharedServer:
+    def __init__(self, start: Callable[[], AbstractContextManager[Server]], document: dict[str, Any] | None) -> None:
+        self._start = start
+        self._document = document
         self._context: AbstractContextManager[Server] | None = None
         self._server: Server | None = None
         self._new: _NewServer | None = None
+        self.is_used = False
 
     @contextmanager
     def use(self) -> Iterator[Server]:
         if self._server is None:
             self._context = self._start()
             self._server = self._context.__enter__()
+            if self._document:
+                self._server.apply(self._document)
             self._new = _NewServer.read(self._server)
         assert self._new is not None
+        self.is_used = True
         yield self._server
+        self.is_used = False
         if not self._new.restore(self._server):
             self.close()
 
@@ -97,6 +132,7 @@ class _ServedDatabase:
 
     new: NewDatabase
     kept_in_memory: str
+    chosen_application_ids: list[int] | None
     refilling: str
     revision: int = 0  # of the central application
 
@@ -104,11 +140,16 @@ class _ServedDatabase:
     async def read(cls, connection: asyncpg.Connection) -> Self:
         await connection.execute(_SET_FIRST_APPLICATION_ID)
         refilling = await rows_as_statements(connection, await _changing_tables(connection))
-        return cls(await NewDatabase.read(connection), await connection.fetchval(_KEPT_ROWS), "; ".join(refilling))
+        return cls(
+            await NewDatabase.read(connection),
+            await connection.fetchval(_KEPT_ROWS),
+            await connection.fetchval(_CHOSEN_APPLICATION_IDS),
+            "; ".join(refilling),
+        )
 
     async def restore(self, connection: asyncpg.Connection) -> bool:
         """Returns False if other rows than those of requests have changed, or if a request still runs."""
-        if await connection.fetchval(_HAS_CHOSEN_APPLICATION_ID):
+        if await connection.fetchval(_CHOSEN_APPLICATION_IDS) != self.chosen_application_ids:
             return False
         if await connection.fetchval(_KEPT_ROWS) != self.kept_in_memory:
             return False

@@ -23,6 +23,5 @@ def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) 
     """A server with two workers, without rate limits, that holds a poll for a second."""
     settings = SETTINGS | {"SSO_DATABASE_URL": postgres_server.fresh()}
     with running(tmp_path_factory.mktemp("models"), **settings) as server:
-        server.keep_services_open()
         yield server
         close_all()

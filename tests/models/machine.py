@@ -20,7 +20,7 @@ from tests.kit.server import NO_LIMITS, QUICK, Server, running
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))
 SETTINGS = QUICK | NO_LIMITS | {"SSO_WORKERS": "2", "SSO_GSID_HOLD_S": "1"}
-EXAMPLES = 10  # of the usual run, which are the same each time
+EXAMPLES = 4  # of the usual run, which are the same each time
 STEPS = 20
 CLIENT_ID = "model-administrator"
 SECRET = "a secret of the administrator of models"
@@ -82,7 +82,6 @@ def own_server() -> Iterator[Server]:
         postgres.running() as database,
         running(Path(folder), **SETTINGS, SSO_DATABASE_URL=database.fresh()) as server,
     ):
-        server.keep_services_open()
         yield server
         close_all()
 

@@ -111,6 +111,7 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
     user = {"login": "ann@example.com", "password": PASSWORD, "nick": "Ann", "tags": ["mod"], "meta": {"a": 1}}
     user_id: str = api("create_user", user)["user_id"]
     at: dict[str, Any] = {"user_id": user_id}
+    api("import_users", {"users": [{"login": "mia@example.com"}, {"login": "?"}]})
     api("list_users", query={"search": "ann"})
     api("get_user", **at)
     api("update_user", {"disabled": False}, **at)

@@ -1,7 +1,8 @@
 """Sends generated requests to every operation of the OpenAPI document and compares the responses with it.
 
-A usual run has few requests, the same ones each time. SSO_TEST_ROUNDS=100 (scripts/fuzz) has many, with a seed of its
-own, and also the boundaries of every field.
+``scripts/fuzz openapi`` runs it: SSO_TEST_ROUNDS=100 sends many requests to each operation, also with the boundaries of
+every field. In a usual run, tests/openapi/test_answers.py compares an answer of each operation with the document, and
+tests/perm/endpoints/test_wrong_input.py and tests/admin send wrong input.
 """
 
 import os
@@ -15,7 +16,6 @@ import pytest
 from sso.openapi.document import build_document
 from sso.services import Services
 from tests.kit import postgres
-from tests.kit.long_tests import takes_long
 from tests.kit.server import NO_LIMITS, QUICK, Server, running
 from tests.perm.endpoints.conftest import FACTOR, Studio
 
@@ -28,13 +28,11 @@ CHECKS = (
     "response_schema_conformance",
     "negative_data_rejection",
 )
-ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))  # 0: the few requests of a normal test run
-SHORT = ("--phases=fuzzing", "--generation-deterministic", "--seed=1")
-LONG = (
-    "--phases=examples,coverage,fuzzing",
-    "--continue-on-failure",
-    "--generation-database=none",
-)
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))
+pytestmark = [
+    pytest.mark.skipif(not ROUNDS, reason="takes long: run scripts/fuzz openapi"),
+    pytest.mark.timeout(600 + ROUNDS * 60),
+]
 
 
 @pytest.fixture(scope="module")
@@ -56,22 +54,19 @@ def fuzz(server: Server, folder: Path, *options: str) -> None:
         sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURATION), "run",
         str(document), "--url", server.base_url, "--checks", ",".join(CHECKS), "--no-color", "--no-shrink",
         "--suppress-health-check=all", "--warnings=off", "--request-timeout=60",
-        f"--max-examples={ROUNDS or 1}",
-        *(LONG if ROUNDS else SHORT), *options,
+        f"--max-examples={ROUNDS}", "--phases=examples,coverage,fuzzing", "--continue-on-failure",
+        "--generation-database=none", *options,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, "\n".join(line[:400] for line in done.stdout.splitlines()) + done.stderr
     assert server.log_events("request.failed") == []
 
 
-@pytest.mark.timeout(600 + ROUNDS * 60)
 def test_requests_of_an_administrator(fuzzed: Server, tmp_path: Path) -> None:
     with fuzzed.client() as client:
         root = Studio(fuzzed, client).root
         fuzz(fuzzed, tmp_path, "--header", f"Authorization: Bearer {root.jwt}", "--header", f"Factor: {FACTOR}")
 
 
-@takes_long  # most endpoints refuse such requests alike (tests/admin/test_rights_table.py), or ignore the credentials
-@pytest.mark.timeout(600 + ROUNDS * 60)
 def test_requests_without_credentials(fuzzed: Server, tmp_path: Path) -> None:
     fuzz(fuzzed, tmp_path)

@@ -4,10 +4,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import trio
-
-from sso.config import load
-from sso.services import Services, open_services
+from sso.services import Services
 from tests.admin.conftest import root, studio
 from tests.kit.browser import Browser, new_user, query
 from tests.kit.builders import PASSWORD
@@ -23,11 +20,7 @@ def unique_user(server: Server, **fields: Any) -> str:
 
 
 def with_services(server: Server, work: Callable[[Services], Awaitable[Any]]) -> Any:
-    async def run() -> Any:
-        async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
-            return await work(services)
-
-    return trio.run(run)
+    return server.run_with_services(work)
 
 
 def make_due(server: Server, login: str) -> None:

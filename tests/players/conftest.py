@@ -3,21 +3,17 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import QUICK, Server
+from tests.kit.shared_server import SharedServers
 
 GUESTS = QUICK | {"SSO_GUESTS": "on", "SSO_RATE_GUEST": "0", "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
 
 
 @pytest.fixture(scope="module")
-def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(shared_servers: SharedServers) -> Iterator[Server]:
     """A server with two workers that accepts guests."""
-    dsn = postgres_server.fresh()
-    more = {"SSO_DATABASE_URL": dsn, "SSO_REGISTRATION": "open", "SSO_REGISTRATION_CHALLENGE": "off"}
-    with running(tmp_path_factory.mktemp("players"), **GUESTS | more) as server:
-        server.keep_services_open()
+    with shared_servers.use(**GUESTS, SSO_REGISTRATION="open", SSO_REGISTRATION_CHALLENGE="off") as server:
         yield server
-    postgres_server.drop(dsn)
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """The program ``sso replica``: what it answers, and what it does while the service is away."""
 
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.kit.forked_program import ForkedProcess
 from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.ports import is_listening
-from tests.kit.server import Server, clean_environment, until
+from tests.kit.server import Server, clean_environment, run_sso, until
 from tests.replica.conftest import Game, role
 
 
@@ -22,10 +21,10 @@ class SidecarProcess:
     def __init__(self, game: Game, folder: Path, *options: str) -> None:
         secret = folder.parent / "secret.txt"
         secret.write_text(f"{game.secret}\n")
-        command = [sys.executable, "-m", "sso", "replica", "--server", game.studio.server.base_url]
-        command += ["--application", str(game.app), "--bind", "127.0.0.1:0", "--data-dir", str(folder)]
-        command += ["--client-id", game.client_id, "--client-secret-file", str(secret), *options]
-        self.process = subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, text=True)
+        arguments = ["replica", "--server", game.studio.server.base_url]
+        arguments += ["--application", str(game.app), "--bind", "127.0.0.1:0", "--data-dir", str(folder)]
+        arguments += ["--client-id", game.client_id, "--client-secret-file", str(secret), *options]
+        self.process = ForkedProcess(arguments, env=clean_environment(), cwd=folder.parent)
         assert self.process.stdout is not None
         address = self.process.stdout.readline().split()[-1]
         self.http = httpx.Client(base_url=f"http://{address}", timeout=60)
@@ -196,11 +195,8 @@ def assert_new_users_are_found(game: Game, replica: SidecarProcess) -> None:
     ],
 )
 def test_wrong_options_are_refused(options: list[str], text: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sso", "replica", "--server", "http://127.0.0.1:1", "--application", "40"]
-    settings = clean_environment(SSO_CLIENT_ID="x", SSO_CLIENT_SECRET="y")
-    done = subprocess.run(
-        [*command, *options], env=settings, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
+    arguments = ["replica", "--server", "http://127.0.0.1:1", "--application", "40", *options]
+    done = run_sso(tmp_path, *arguments, SSO_CLIENT_ID="x", SSO_CLIENT_SECRET="y")
     assert done.returncode == 2
     assert not list(tmp_path.iterdir())  # nothing is written for options that are refused
     assert text in " ".join(done.stderr.split())

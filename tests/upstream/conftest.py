@@ -2,17 +2,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kit import oauth, postgres
-from tests.kit.server import QUICK, Server, running
+from tests.kit import oauth
+from tests.kit.server import Server
+from tests.kit.shared_server import SharedServers
 from tests.upstream import stand_ins
 from tests.upstream.stand_ins import CodeProvider, SteamStandIn
 
 
 @pytest.fixture(scope="module")
-def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
-    settings |= {"SSO_RATE_UPSTREAM": "0", "SSO_REGISTRATION": "open", "SSO_REGISTRATION_CHALLENGE": "off"}
-    with running(tmp_path_factory.mktemp("upstream"), **settings) as server:
+def server(shared_servers: SharedServers) -> Iterator[Server]:
+    settings = {"SSO_RATE_LOGIN": "0", "SSO_RATE_UPSTREAM": "0"}
+    settings |= {"SSO_REGISTRATION": "open", "SSO_REGISTRATION_CHALLENGE": "off"}
+    with shared_servers.use(**settings) as server:
         yield server
         oauth.close_all()
 

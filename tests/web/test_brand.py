@@ -41,7 +41,6 @@ def branded(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory)
         "SSO_SIGNIN_TEXT": "Use your <game> account.",
     }
     with running(folder, **QUICK, **settings) as server:
-        server.keep_services_open()
         yield server
 
 

@@ -23,7 +23,6 @@ def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) 
     settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
     settings |= changed({"sso.webhooks.sender.FIRST_PAUSE_S": 6})
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
-        server.keep_services_open()
         yield server
     postgres_server.drop(dsn)
 

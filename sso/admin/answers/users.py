@@ -26,6 +26,20 @@ class _UserJson(TypedDict):
 USER = RecordShape("User", UserChanges, _UserJson, ("password", "totp_secret"))
 
 
+class ImportedUserJson(TypedDict):
+    outcome: Literal["created", "updated", "unchanged", "skipped"]
+    user_id: str | None
+    notes: list[str]
+
+
+class UserImportJson(TypedDict):
+    created: int
+    updated: int
+    unchanged: int
+    skipped: int
+    results: list[ImportedUserJson]  # in the order of the request
+
+
 class BrowserSessionJson(TypedDict):
     id: str
     created: Time

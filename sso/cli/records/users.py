@@ -41,6 +41,10 @@ class ManagedUsers:
         assert created is not None
         return str(created["user_id"])
 
+    async def import_batch(self, batch: Sequence[Fields], **options: bool) -> Fields:
+        """Imports users of another service. ``results``: what was done with each."""
+        return await self._api.send(users.import_batch(batch, **options))
+
     async def list(self, search: str, limit: int, offset: int) -> list[Fields]:
         call = users.list(search=search or None, limit=max(1, min(PAGE, offset + limit)))
         return [_listed(user) for user in (await self._api.records(call, offset + limit))[offset:]]

@@ -3,8 +3,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kit.browser import Browser
-from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import QUICK, Server
+from tests.kit.shared_server import SharedServers
 
 OPEN = QUICK | {
     "SSO_REGISTRATION": "open",
@@ -16,11 +16,9 @@ OPEN = QUICK | {
 
 
 @pytest.fixture(scope="module")
-def open_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def open_server(shared_servers: SharedServers) -> Iterator[Server]:
     """A server where everybody can register, with an easy puzzle."""
-    settings = OPEN | {"SSO_DATABASE_URL": postgres_server.fresh()}
-    with running(tmp_path_factory.mktemp("open"), **settings) as server:
-        server.keep_services_open()
+    with shared_servers.use(**OPEN) as server:
         yield server
 
 

@@ -34,7 +34,6 @@ pytestmark = pytest.mark.timeout(120 + SAMPLES)
 def open_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = OPEN | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_REGISTRATION_CHALLENGE": "off"}
     with running(tmp_path_factory.mktemp("enumeration"), **settings) as server:
-        server.keep_services_open()
         yield server
 
 

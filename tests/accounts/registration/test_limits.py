@@ -23,7 +23,6 @@ LIMIT = 3
 def limited_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = OPEN | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_REGISTER": str(LIMIT)}
     with running(tmp_path_factory.mktemp("limited"), **settings) as server:
-        server.keep_services_open()
         yield server
 
 

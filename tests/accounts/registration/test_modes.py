@@ -20,7 +20,6 @@ from tests.kit.smtp import mail_server
 def invite_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = QUICK | {"SSO_REGISTRATION": "invite", "SSO_DATABASE_URL": postgres_server.fresh()}
     with running(tmp_path_factory.mktemp("invite"), **settings) as server:
-        server.keep_services_open()
         yield server
 
 

@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import trio
 
-from sso.config import load
-from sso.db.statement import Statement
-from sso.services import open_services
+from tests.kit.browser import query
 from tests.perm.endpoints.conftest import ApiUser, Studio, studio
 
 __all__ = ["studio"]
@@ -28,12 +25,7 @@ Changes = dict[tuple[str, int], tuple[list[str], list[str]]]  # (user, applicati
 
 def dump(studio: Studio) -> dict[str, str]:
     """A digest of every table that a write of permissions may change."""
-
-    async def read() -> dict[str, str]:
-        async with open_services(load(None, studio.server.settings), studio.dsn) as services:
-            return {row[0]: row[1] for row in await services.database.rows(Statement(_DUMP))}
-
-    return trio.run(read)
+    return {row[0]: row[1] for row in query(studio.server, _DUMP)}
 
 
 @dataclass(frozen=True)

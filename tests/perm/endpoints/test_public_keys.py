@@ -5,14 +5,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import trio
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from sso.audit.trail import AuditActor
-from sso.config import load
 from sso.core.keys import public_pem
 from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
-from sso.services import Services, open_services
+from sso.services import Services
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey
 
@@ -55,11 +53,7 @@ def test_custom_key_is_published_and_trusted_until_it_is_removed(studio: Studio)
     url = f"/api/permissions/application/publicKeys/{app}"
 
     def change(work: Callable[[Services], Awaitable[object]]) -> None:
-        async def run() -> None:
-            async with open_services(load(None, studio.server.settings), studio.dsn) as services:
-                await work(services)
-
-        trio.run(run)
+        studio.server.run_with_services(work)
 
     actor, application = AuditActor(operator="test"), {"application_id": app, "project_id": None}
     assert studio.root.call("user/info", token).status == 401

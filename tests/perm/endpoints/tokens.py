@@ -8,13 +8,11 @@ from functools import cache
 from typing import Any
 
 import jwt as pyjwt
-import trio
 
-from sso.config import load
 from sso.core.jwt import Signer
 from sso.core.keys import GENERATE, PrivateKey, algorithm_of, key_id, load_private, public_pem
 from sso.keys.store import purpose
-from sso.services import open_services
+from sso.services import Services
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import FACTOR, Studio
 
@@ -46,13 +44,12 @@ class ServiceKey:
 def signer(server: Server) -> Signer:
     """The signing key of the service."""
 
-    async def run() -> Signer:
-        async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
-            key = (await services.key_store.published())[-1]
-            private = load_private(services.keyring.decrypt(purpose(key.kid), key.private_sealed))
-            return Signer(key.kid, private, key.algorithm)
+    async def read(services: Services) -> Signer:
+        key = (await services.key_store.published())[-1]
+        private = load_private(services.keyring.decrypt(purpose(key.kid), key.private_sealed))
+        return Signer(key.kid, private, key.algorithm)
 
-    return trio.run(run)
+    return server.run_with_services(read)
 
 
 def user_jwt(server: Server, user_id: str, factor: str | None = FACTOR, **claims: Any) -> str:

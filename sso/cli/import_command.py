@@ -1,0 +1,161 @@
+"""sso import …"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, TextIO
+
+import click
+
+from sso.cli.command_groups import Subcommands
+from sso.cli.context import CommandFailure
+from sso.cli.echo import echo
+from sso.cli.progress import Progress
+from sso.cli.records import with_records
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
+    from sso.cli.user_files.import_run import ImportReport
+    from sso.cli.user_files.mapping import NameMapping
+    from sso.cli.user_files.model import Entries
+
+LARGE_FILE = 256 * 1024  # importing it would keep a worker of the service busy
+MAX_REASONS, MAX_NAMES = 20, 20
+SOURCES = ("keycloak", "auth0", "firebase", "csv", "jsonl")
+
+
+@click.group(cls=Subcommands)
+def command() -> None:
+    """Import users of another service.
+
+    \b
+    Example:
+      sso import users realm.json --from keycloak --dry-run
+    """
+
+
+@command.command()
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--from", "source", type=click.Choice(SOURCES), required=True, help="What has written the file.")
+@click.option("--dry-run", is_flag=True, help="Change nothing, and show what would be done.")
+@click.option("--update", is_flag=True, help="Also change users who exist, and give a password to those without one.")
+@click.option("--passwords", is_flag=True, help="With --update: replace the passwords of users who exist, too.")
+@click.option(
+    "--map", "mapping", type=click.Path(path_type=Path), help="JSON file: roles and groups become roles or tags."
+)
+@click.option("--hash-config", type=click.Path(path_type=Path), help="File with the hash parameters of Firebase.")
+@click.option(
+    "--report", "report_file", type=click.Path(path_type=Path), help="Write a line of JSON for each user there."
+)
+@click.option("--override", is_flag=True, help="Import the users even if assertions of applications fail.")
+@click.pass_context
+def users(
+    ctx: click.Context,
+    file: Path,
+    source: str,
+    dry_run: bool,
+    update: bool,
+    passwords: bool,
+    mapping: Path | None,
+    hash_config: Path | None,
+    report_file: Path | None,
+    override: bool,
+) -> None:
+    """Import the users of FILE (or - for standard input) with their password hashes.
+
+    Users sign in with the password that they have; its hash is replaced at the first sign-in. Users who exist are
+    skipped, so the command can be run again after it was interrupted. The file is read piece by piece.
+
+    \b
+    Example:
+      sso import users realm.json --from keycloak --dry-run
+      sso import users users.json --from firebase --hash-config hash.txt --report report.jsonl
+    """
+    if passwords and not update:
+        raise click.UsageError("--passwords needs --update")
+    from sso.cli.user_files.import_run import ImportRun
+    from sso.cli.user_files.mapping import read_mapping
+
+    names, read = read_mapping(mapping), _reader(source, hash_config)
+
+    async def work(records: "ServiceRecords") -> "ImportReport":
+        run = ImportRun(
+            source,
+            names,
+            lambda batch: records.users.import_batch(
+                batch, dry_run=dry_run, update=update, passwords=passwords, override=override
+            ),
+            log,
+        )
+        with Progress(f"importing {text.name}") as progress:
+            return await run.run(read(text), lambda done: progress.show(f"{done:,} users"))
+
+    with _open(file) as text, _report(report_file) as log:
+        try:
+            report = with_records(ctx, work, may_create=True, in_process=_is_large(file))
+        except UnicodeDecodeError:
+            raise CommandFailure(f"{text.name}: expected UTF-8") from None
+    _print(report, names, dry_run=dry_run)
+
+
+def _reader(source: str, hash_config: Path | None) -> "Callable[[TextIO], Entries]":
+    from sso.cli.user_files import auth0, firebase, keycloak, tables
+
+    if hash_config and source != "firebase":
+        raise click.UsageError("--hash-config is for --from firebase")
+    if source == "firebase":
+        parameters = firebase.read_hash_parameters(hash_config) if hash_config else None
+        return lambda text: firebase.read_firebase(text, parameters)
+    readers = {
+        "keycloak": keycloak.read_keycloak,
+        "auth0": auth0.read_auth0,
+        "csv": tables.read_csv,
+        "jsonl": tables.read_json_lines,
+    }
+    return readers[source]
+
+
+def _is_large(file: Path) -> bool:
+    return str(file) == "-" or file.stat().st_size > LARGE_FILE
+
+
+@contextmanager
+def _open(file: Path) -> Iterator[TextIO]:
+    if str(file) == "-":
+        yield sys.stdin
+        return
+    try:
+        opened = file.open(encoding="utf-8-sig", newline="")
+    except OSError as error:
+        raise CommandFailure(f"cannot read {file}: {error.strerror}") from None
+    with opened:
+        yield opened
+
+
+@contextmanager
+def _report(file: Path | None) -> "Iterator[IO[bytes] | None]":
+    """The report names people, so only the account that runs the command may read it."""
+    if file is None:
+        yield None
+        return
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise CommandFailure(f"cannot write {file}: {error.strerror}") from None
+    with os.fdopen(descriptor, "wb") as opened:
+        yield opened
+
+
+def _print(report: "ImportReport", names: "NameMapping", *, dry_run: bool) -> None:
+    counts = ", ".join(f"{outcome} {count:,}" for outcome, count in report.counts.items())
+    echo(f"{'would be: ' if dry_run else ''}{counts}")
+    lines = report.lines()
+    for line in lines[:MAX_REASONS]:
+        echo(line)
+    if len(lines) > MAX_REASONS:
+        echo(f"and {len(lines) - MAX_REASONS:,} other reasons: see --report")
+    if names.unknown:
+        common = ", ".join(f"{name} ({count:,})" for name, count in names.unknown.most_common(MAX_NAMES))
+        echo(f"not in the mapping: {common}")
