@@ -18,6 +18,7 @@ BOXES = {
     "playground": "playground\ndocuments of permissions to try",
     "backup": "backup\nsso backup and sso restore",
     "replica": "replica\nsso replica: answers from memory",
+    "verification": "verification\nplayers on a game server",
     "client": "client\nfor Python programs",
     "app": "app, routes, worker, services, doctor\nputs the parts together",
     "openapi": "openapi\nthe OpenAPI document",

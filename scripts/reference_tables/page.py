@@ -1,5 +1,6 @@
 """The generated tables of the documentation: what the source says, joined with the meanings written by hand."""
 
+import json
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,8 @@ from scripts.reference_tables.source import Module, modules
 DOCS = Path(__file__).parents[2] / "docs"
 ERRORS, LOG_EVENTS = DOCS / "errors.rst", DOCS / "log_events.rst"
 LIMITS, SETTINGS = DOCS / "limits.rst", DOCS / "settings.rst"
+SDK_ERRORS = DOCS / "sdk/errors.rst"
+PLAYER_TEXTS = DOCS.parent / "sdk/contract/player_texts.json"
 TODO = "TODO"
 WIDTH = 120
 # Error responses of these packages have a code: the endpoints of OAuth, and what every endpoint has in common.
@@ -42,7 +45,7 @@ def tables() -> list[Table]:
     """Returns the tables as the source has them, without the meanings."""
     found = modules()
     limits = Table("Limits of routes", COLUMNS, limit_rows(), meanings=False, page=LIMITS)
-    return [_log_table(found), _class_table(found), *_text_tables(found), _setting_table(), limits]
+    return [_log_table(found), _class_table(found), *_text_tables(found), _setting_table(), limits, *_player_texts()]
 
 
 def _log_table(found: list[Module]) -> Table:
@@ -66,6 +69,14 @@ def _class_table(found: list[Module]) -> Table:
 
 def _setting_table() -> Table:
     return Table("Settings", ("Setting", "Default", "Meaning"), setting_rows(), meanings=False, page=SETTINGS)
+
+
+def _player_texts() -> Iterable[Table]:
+    """The texts of the packages for games, a table for each language."""
+    texts = json.loads(PLAYER_TEXTS.read_text())
+    for language in next(iter(texts.values())):
+        rows = [(f"``{reason}``", by_language[language]) for reason, by_language in texts.items()]
+        yield Table(f"Player texts: {language}", ("Reason", "Text"), rows, meanings=False, page=SDK_ERRORS)
 
 
 def _text_tables(found: list[Module]) -> Iterable[Table]:

@@ -1,9 +1,11 @@
 """The packages that keep the contract, and how their test programs are started."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 SDK = Path(__file__).parents[1]
+PYTHON_DRIVER = SDK / "python/server_driver.py"
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ PACKAGES = (
 # The packages for game servers.
 SERVER_PACKAGES = (
     Package("cpp", (str(SDK / "cpp/build/sso_server_driver"),), SDK / "cpp/build/sso_server_driver"),
+    Package("python", (sys.executable, str(PYTHON_DRIVER)), PYTHON_DRIVER),
+    Package("python-async", (sys.executable, str(PYTHON_DRIVER), "--async"), PYTHON_DRIVER),
     Package(
         "typescript",
         ("node", "--no-warnings", str(SDK / "typescript/test/server_driver.mjs")),

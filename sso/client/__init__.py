@@ -1,4 +1,5 @@
-"""A client of the service for Python programs: sign-in, the management API, permissions, and the change stream.
+"""A client of the service for Python programs: sign-in, the management API, permissions, the change stream, webhooks,
+and the verification of players.
 
 Methods of resources return requests, which a ``SsoClient`` or an ``AsyncSsoClient`` sends::
 
@@ -10,8 +11,8 @@ Methods of resources return requests, which a ``SsoClient`` or an ``AsyncSsoClie
         for user in sso.pages(users.list(search="ann")):
             print(user["login"])
 
-This package imports nothing of the server, except for ``Replica`` and ``AsyncReplica``: they evaluate permissions with
-the code of the server, which is imported when one of them is used.
+This package imports nothing of the server, except for ``PlayerVerifier``, ``Replica`` and their asynchronous forms:
+they verify JWTs and evaluate permissions with the code of the server, which is imported when one of them is used.
 """
 
 import importlib
@@ -33,13 +34,17 @@ from sso.client.errors import (
     ConnectionFailed,
     MissingRight,
     OtpMissing,
+    PlayerRefused,
     RecordChanged,
     RecordNotFound,
     RequestRefused,
     SignInRequired,
     TooManyRequests,
+    UnexpectedResponse,
+    WebhookRefused,
 )
 from sso.client.permissions import (
+    RuleQuestion,
     assign_roles,
     check_rule,
     effective_permissions,
@@ -49,6 +54,7 @@ from sso.client.permissions import (
     rule_holders,
     user_rules,
 )
+from sso.client.player_guard import VerifiedPlayer
 from sso.client.resources import (
     access_keys,
     applications,
@@ -71,9 +77,11 @@ from sso.client.resources import (
     violations,
     webhooks,
 )
+from sso.client.webhook_signature import read_webhook
 
 __all__ = [
     "ApiCall",
+    "AsyncPlayerVerifier",
     "AsyncReplica",
     "AsyncSsoClient",
     "BrowserLogin",
@@ -82,12 +90,15 @@ __all__ = [
     "ListCall",
     "MissingRight",
     "OtpMissing",
+    "PlayerRefused",
+    "PlayerVerifier",
     "Record",
     "RecordChanged",
     "RecordNotFound",
     "Replica",
     "ReplicaUnavailable",
     "RequestRefused",
+    "RuleQuestion",
     "ServiceClient",
     "ServiceToken",
     "SessionToken",
@@ -95,8 +106,11 @@ __all__ = [
     "SsoClient",
     "TicketLogin",
     "TooManyRequests",
+    "UnexpectedResponse",
     "UserJwt",
     "UserLogin",
+    "VerifiedPlayer",
+    "WebhookRefused",
     "access_keys",
     "applications",
     "assign_roles",
@@ -114,6 +128,7 @@ __all__ = [
     "projects",
     "read_assignments",
     "read_permissions",
+    "read_webhook",
     "registration_tokens",
     "roles",
     "rule_holders",
@@ -129,8 +144,10 @@ __all__ = [
 
 _IMPORTED_WHEN_USED = {
     "AsyncReplica": "sso.replica.async_replica",
+    "AsyncPlayerVerifier": "sso.verification.verifier",
     "Replica": "sso.replica.replica",
     "ReplicaUnavailable": "sso.replica.replica",
+    "PlayerVerifier": "sso.verification.verifier",
 }
 
 

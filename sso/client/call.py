@@ -35,11 +35,12 @@ class ApiCall(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     authenticated: bool = True
     timeout_s: float | None = None  # of this request; None: that of the client
+    only_asks: bool = False  # it changes nothing, although its method is POST
 
     @property
     def may_repeat(self) -> bool:
         """Whether sending it twice has the effect of sending it once."""
-        return self.method in ("GET", "PUT", "DELETE")
+        return self.only_asks or self.method in ("GET", "PUT", "DELETE")
 
 
 @dataclass(frozen=True)

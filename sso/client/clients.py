@@ -1,7 +1,7 @@
 """The two clients: ``SsoClient`` for ordinary programs, ``AsyncSsoClient`` for asyncio and Trio."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from itertools import islice
 from types import TracebackType
@@ -9,35 +9,19 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from sso.client.call import ApiCall, ListCall, Record, RecordPage, read_page
+from sso.client.call import ApiCall, ListCall, Record
 from sso.client.credentials import Calls, Credentials
-from sso.client.exchange import Send, Step, Steps, Wait, exchange, run_calls
+from sso.client.event_stream import OpenStream, Outcome, ReadStream, follow
+from sso.client.exchange import Step, Steps, Wait, exchange, run_calls
 from sso.client.limited_response import MAX_RESPONSE_BYTES, LimitedResponse
+from sso.client.permissions import RuleQuestion, check_calls
+from sso.client.stream_connection import AsyncEventStream, EventStream, request_arguments
 
 T = TypeVar("T")
 
-TIMEOUT_S, RETRIES = 30.0, 3
-POLL_S = 30  # how long the server holds a request of the change stream
+TIMEOUT_S, RETRIES = 30.0, 2
 # A compressed response may be thousands of times as large when it is decompressed.
 HEADERS = {"User-Agent": "sso-client", "Accept-Encoding": "identity"}
-
-
-def changes_page(after: str, wait_s: int) -> ListCall:
-    """A page of the change stream. Without events, the server waits for some."""
-    query = {"wait": wait_s, **({"after": after} if after else {})}
-    return ListCall("GET", "/api/admin/changes", read_page, query, timeout_s=wait_s + TIMEOUT_S)
-
-
-def _arguments(step: Send) -> dict[str, Any]:
-    call = step.request
-    arguments: dict[str, Any] = {"params": dict(call.query) or None, "headers": step.headers}
-    if call.form is not None:
-        arguments["data"] = dict(call.form)
-    elif call.json is not None:
-        arguments["json"] = call.json
-    if call.timeout_s is not None:
-        arguments["timeout"] = call.timeout_s
-    return arguments
 
 
 class SsoClient:
@@ -78,12 +62,31 @@ class SsoClient:
         """Returns the first records, from as many pages as they need."""
         return list(islice(self.pages(call), limit))
 
-    def changes(self, after: str = "", poll_s: int = POLL_S) -> Iterator[Record]:
-        """Yields the events of the change stream after this one, for ever. Keep the ``id`` of the last one."""
-        while True:
-            page = self.send(changes_page(after, poll_s))
-            yield from page.records
-            after = page.next or after
+    def check(self, questions: Sequence[RuleQuestion | tuple[str, int, str]]) -> list[bool]:
+        """Returns whether each user has the rule at the application. What may not be asked is False."""
+        return [answer for call in check_calls(questions) for answer in self.send(call)]
+
+    def changes(self, after: str = "") -> Iterator[Record]:
+        """Yields the events of the change stream after this one, for ever. Keep the ``id`` of the last one.
+
+        An event ``reset`` means that some were missed: read again what you keep.
+        """
+        steps = follow(self.credentials, after, self._retries)
+        outcome: Outcome = None
+        stream = EventStream(self._http, self._max_bytes)
+        try:
+            while True:
+                step, outcome = steps.send(outcome), None
+                if isinstance(step, Record):
+                    yield step
+                elif isinstance(step, ReadStream):
+                    outcome = stream.read()
+                elif isinstance(step, OpenStream):
+                    outcome = stream.open(step)
+                else:
+                    outcome = self._perform(step)
+        finally:
+            stream.close()
 
     def _run(self, steps: Steps[T]) -> T:
         outcome = None
@@ -101,7 +104,7 @@ class SsoClient:
             time.sleep(step.seconds)
             return None
         try:
-            with self._http.stream(step.request.method, step.request.path, **_arguments(step)) as response:
+            with self._http.stream(step.request.method, step.request.path, **request_arguments(step)) as response:
                 received = LimitedResponse(response, self._max_bytes)
                 for piece in response.iter_raw():
                     received.add(piece)
@@ -136,6 +139,10 @@ class AsyncCalls(ABC):
             for record in page.records:
                 yield record
             following = following.page_after(page.next) if page.next else None
+
+    async def check(self, questions: Sequence[RuleQuestion | tuple[str, int, str]]) -> list[bool]:
+        """Returns whether each user has the rule at the application. What may not be asked is False."""
+        return [answer for call in check_calls(questions) for answer in await self.send(call)]
 
     async def records(self, call: ListCall, limit: int) -> list[Record]:
         """Returns the first records, from as many pages as they need."""
@@ -174,16 +181,27 @@ class AsyncSsoClient(AsyncCalls):
         """Sends the requests of a sign-in, such as ``UserLogin.sign_in``, and returns its result."""
         return await self._run(run_calls(calls, self._retries))
 
-    async def changes(self, after: str = "", poll_s: int = POLL_S) -> AsyncGenerator[Record]:
+    async def changes(self, after: str = "") -> AsyncGenerator[Record]:
         """Yields the events of the change stream after this one, for ever. Keep the ``id`` of the last one.
 
-        A program that stops earlier uses ``contextlib.aclosing``.
+        An event ``reset`` means that some were missed. A program that stops earlier uses ``contextlib.aclosing``.
         """
-        while True:
-            page: RecordPage = await self.send(changes_page(after, poll_s))
-            for record in page.records:
-                yield record
-            after = page.next or after
+        steps = follow(self.credentials, after, self._retries)
+        outcome: Outcome = None
+        stream = AsyncEventStream(self._http, self._max_bytes)
+        try:
+            while True:
+                step, outcome = steps.send(outcome), None
+                if isinstance(step, Record):
+                    yield step
+                elif isinstance(step, ReadStream):
+                    outcome = await stream.read()
+                elif isinstance(step, OpenStream):
+                    outcome = await stream.open(step)
+                else:
+                    outcome = await self._perform(step)
+        finally:
+            await stream.close()
 
     async def _run(self, steps: Steps[T]) -> T:
         outcome = None
@@ -201,7 +219,7 @@ class AsyncSsoClient(AsyncCalls):
             await anyio.sleep(step.seconds)
             return None
         try:
-            async with self._http.stream(step.request.method, step.request.path, **_arguments(step)) as response:
+            async with self._http.stream(step.request.method, step.request.path, **request_arguments(step)) as response:
                 received = LimitedResponse(response, self._max_bytes)
                 async for piece in response.aiter_raw():
                     received.add(piece)

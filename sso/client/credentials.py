@@ -99,7 +99,9 @@ class ServiceClient:
                 "client_id": self.client_id,
                 "client_secret": self.client_secret,
             }
-            answer = yield ApiCall("POST", "/proxy/oauth/token", read_body, form=form, authenticated=False)
+            answer = yield ApiCall(
+                "POST", "/proxy/oauth/token", read_body, form=form, authenticated=False, only_asks=True
+            )
             self._token.keep(answer["access_token"], answer["expires_in"])
         return {"Authorization": f"Bearer {self._token.value}"}
 

@@ -13,13 +13,14 @@ import httpx
 
 from sso.client.call import ApiCall, ServerAnswer
 from sso.client.credentials import Calls, Credentials
-from sso.client.errors import ClientError, ConnectionFailed, RequestRefused, refusal
+from sso.client.errors import ClientError, ConnectionFailed, RequestRefused, UnexpectedResponse, refusal
 
 T = TypeVar("T")
 
 # What reading a response raises that has other members, or values of other types, than those of this version.
 UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.2, 30.0
+PASSING = (429, 502, 503, 504)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ Steps = Generator[Step, httpx.Response | httpx.TransportError | None, T]
 
 def exchange(call: ApiCall[T], credentials: Credentials | None, retries: int) -> Steps[T]:
     """Returns the result of the request. Raises ClientError."""
-    while True:
+    for is_last in (False, True):
         headers = dict(call.headers)
         if call.authenticated and credentials is not None:
             headers |= yield from run_calls(credentials.headers(), retries)
@@ -47,8 +48,9 @@ def exchange(call: ApiCall[T], credentials: Credentials | None, retries: int) ->
             return _result(call, (yield from _send(call, headers, retries)))
         except RequestRefused as error:
             is_expired = error.status == 401 and call.authenticated
-            if not (is_expired and credentials is not None and credentials.forget()):
+            if is_last or not (is_expired and credentials is not None and credentials.forget()):
                 raise
+    raise AssertionError  # the last attempt returns or raises
 
 
 def run_calls(calls: Calls[T], retries: int) -> Steps[T]:
@@ -77,8 +79,8 @@ def _result(call: ApiCall[T], answer: ServerAnswer) -> T:
         raise _not_as_expected(call, error) from error
 
 
-def _not_as_expected(call: ApiCall[Any], error: Exception) -> ConnectionFailed:
-    return ConnectionFailed(f"{call.method} {call.path}: the response is not as expected: {error!r}")
+def _not_as_expected(call: ApiCall[Any], error: Exception) -> UnexpectedResponse:
+    return UnexpectedResponse(f"{call.method} {call.path}: the response is not as expected: {error!r}")
 
 
 def _send(call: ApiCall[Any], headers: dict[str, str], retries: int) -> Steps[ServerAnswer]:
@@ -86,12 +88,12 @@ def _send(call: ApiCall[Any], headers: dict[str, str], retries: int) -> Steps[Se
     for attempts_left in range(retries, -1, -1):
         outcome = yield Send(call, headers)
         if isinstance(outcome, httpx.Response):
-            answer = _read(outcome)
+            answer = read_answer(outcome)
             if isinstance(answer, ServerAnswer):
                 return answer
             wait_s = float(answer.retry_after or pause)
-            # A request that was refused with 429 has had no effect. After 503, that is not certain.
-            may_repeat = answer.status == 429 or (answer.status == 503 and call.may_repeat)
+            # A request that was refused with 429 has had no effect. After the others, that is not certain.
+            may_repeat = answer.status == 429 or (answer.status in PASSING and call.may_repeat)
             if not may_repeat or not attempts_left or wait_s > MAX_PAUSE_S:
                 raise answer
         else:
@@ -104,12 +106,12 @@ def _send(call: ApiCall[Any], headers: dict[str, str], retries: int) -> Steps[Se
     raise AssertionError  # the last attempt returns or raises
 
 
-def _read(response: httpx.Response) -> ServerAnswer | RequestRefused:
+def read_answer(response: httpx.Response) -> ServerAnswer | RequestRefused:
     try:
         body = response.json() if response.content else {}
     except ValueError:
         body = {"error": f"the server answered with {response.headers.get('Content-Type', 'something')}, not with JSON"}
-        return refusal(response.status_code, body, _retry_after(response))
+        return refusal(response.status_code, body, _retry_after(response), is_json=False)
     if not isinstance(body, dict):
         body = {"data": body}
     if response.is_success and body.get("status") != "ERROR":

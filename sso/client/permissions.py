@@ -1,7 +1,8 @@
 """Permissions of a user: what the user may do, and why."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from sso.client.call import (
@@ -17,6 +18,7 @@ from sso.client.call import (
 )
 
 CENTRAL_APPLICATION = 1
+MAX_QUESTIONS = 100  # in one request
 
 
 def effective_permissions(
@@ -38,6 +40,30 @@ def check_rule(
 ) -> ApiCall[bool]:
     """Whether the user has the rule."""
     return ApiCall("GET", _path(user_id), _is_held, {**_query(application_id, at), "explain": rule})
+
+
+class RuleQuestion(NamedTuple):
+    """Whether a user has a rule at an application."""
+
+    user_id: str
+    application_id: int
+    rule: str
+
+
+def check_calls(questions: Sequence[RuleQuestion | tuple[str, int, str]]) -> Iterator[ApiCall[list[bool]]]:
+    """The requests that answer these questions, with up to 100 each. What may not be asked is answered with False."""
+    for start in range(0, len(questions), MAX_QUESTIONS):
+        evaluations = [
+            {
+                "subject": {"type": "user", "id": user_id},
+                "action": {"name": rule},
+                "resource": {"type": "application", "id": str(application_id)},
+            }
+            for user_id, application_id, rule in questions[start : start + MAX_QUESTIONS]
+        ]
+        read = partial(_read_decisions, len(evaluations))
+        body = {"evaluations": evaluations}
+        yield ApiCall("POST", "/access/v1/evaluations", read, json=body, only_asks=True)
 
 
 def rule_holders(
@@ -115,3 +141,10 @@ def _read_stored(answer: ServerAnswer) -> Record:
 
 def _is_held(answer: ServerAnswer) -> bool:
     return bool(_read_explanation(answer)["held"])
+
+
+def _read_decisions(number: int, answer: ServerAnswer) -> list[bool]:
+    decisions = [item["decision"] for item in answer.body["evaluations"]]
+    if len(decisions) != number or not all(isinstance(decision, bool) for decision in decisions):
+        raise ValueError("the answers do not fit the questions")
+    return decisions

@@ -1,6 +1,7 @@
 """The rules of second factors, without a server: which codes are accepted, how often, and who must have a factor."""
 
 import secrets
+from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from types import SimpleNamespace
 from typing import Any
@@ -9,10 +10,16 @@ import pyotp
 import pytest
 
 from sso.accounts.errors import SecondFactorBlocked, SecondFactorNotUsed
+from sso.accounts.history.events import EventKind
 from sso.accounts.model import User
 from sso.accounts.second_factor import codes
-from sso.accounts.second_factor.codes import STEP_S, SecondFactors, _matching_step, _shortened
-from sso.accounts.second_factor.recovery_codes import displayed_code, is_recovery_code, normalized_code
+from sso.accounts.second_factor.codes import STEP_S, SecondFactors, _matching_step, _shortened, totp_purpose
+from sso.accounts.second_factor.recovery_codes import (
+    SecondFactorSection,
+    displayed_code,
+    is_recovery_code,
+    normalized_code,
+)
 from sso.accounts.second_factor.requirement import RequiredOf, SecondFactorRequirement, UsedFactorRequirement
 from sso.accounts.second_factor.store import MAX_ATTEMPTS
 from sso.services import Services
@@ -103,8 +110,10 @@ async def test_code_of_an_app_works_once(services: Services) -> None:
     assert not factors.was_used(user, "000000" if code != "000000" else "000001")
     assert await factors.check(user, code_at(services, -1)) == ""  # an earlier one is no better
     assert not factors.was_used(await add_user(services), code)
+    before = await services.database.run_sql("SELECT * FROM factor_guesses", [])
     for malformed in ("", "12345", "1234567", "12345x", "١٢٣٤٥٦"):
         assert await factors.check(user, malformed) == ""
+    assert await services.database.run_sql("SELECT * FROM factor_guesses", []) == before  # they are no attempts
     assert await factors.check(await add_user(services), code) == ""
 
 
@@ -172,8 +181,18 @@ async def test_recovery_code_replaces_the_others_and_unblocks_them(services: Ser
     for _ in range(MAX_ATTEMPTS):
         await factors.check(user, "000000" if code_at(services) != "000000" else "000001")
     assert await factors.check(user, first[0]) == ""
+    mails = await _mails(services)
     assert await factors.check(user, made[3]) == "recovery"
+    assert await _mails(services) == mails + 1
     assert await recovery.count_left(user.user_id) == 9
+    events = await services.database.run_sql("SELECT kind FROM account_events WHERE user_id = $1", [user.user_id])
+    assert [row[0] for row in events].count(EventKind.RECOVERY_CODES_CREATED) == 2
+    assert [row[0] for row in events].count(EventKind.RECOVERY_CODE_USED) == 1
+    section = SecondFactorSection(recovery)
+    for factors_of_user, left in ((user.second_factors, 9), ((), 0)):
+        session: Any = SimpleNamespace(user=SimpleNamespace(user_id=user.user_id, second_factors=factors_of_user))
+        values = await section.values(session, datetime.now(UTC))
+        assert values == {"recovery_codes_left": left, "recovery_codes_total": 10}
     assert await factors.check(user, made[3]) == ""
     assert await factors.check(user, code_at(services, 1)) == "totp"
     assert await factors.check(await add_user(services), made[4]) == ""
@@ -197,3 +216,16 @@ async def test_uri_of_an_authenticator_app(services: Services) -> None:
     assert factors.totp_uri(user, TOTP_SECRET).startswith("otpauth://totp/")
     assert "ann%40example.com" in factors.totp_uri(user, TOTP_SECRET)
     assert len(factors.new_totp_secret()) >= 32
+    secret = factors.encrypt_totp("1001", TOTP_SECRET)
+    assert factors._keyring.decrypt(totp_purpose("1001"), secret) == TOTP_SECRET
+
+
+async def test_mailed_codes_are_blocked_too(services: Services, mailed_code: str) -> None:
+    """A user without a code of an app is refused, and no further code is mailed."""
+    factors, user = services.second_factors, await add_user(services, email_2fa=True)
+    for _ in range(MAX_ATTEMPTS):
+        assert await factors.check(user, "000001") == ""
+    for refused in (factors.send_code(user), factors.code_wait(user), factors.check(user, mailed_code)):
+        with pytest.raises(SecondFactorBlocked):
+            await refused
+    assert (codes.CODE_S, codes.RESEND_S, codes.MAX_CODE_ATTEMPTS) == (600, 60, 5)  # docs/accounts.rst

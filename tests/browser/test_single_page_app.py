@@ -1,6 +1,7 @@
 """A public client in the browser: a page of another origin signs in with PKCE and calls the endpoints with fetch."""
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +20,7 @@ from tests.rp.quickstart import INSTALLED, Quickstart
 
 pytestmark = pytest.mark.browser
 OIDC_CLIENT_TS = INSTALLED / "single_page_app/node_modules"
+REACT = INSTALLED / "react/node_modules"
 PAGE = Path(__file__).with_name("single_page_app.html").read_bytes()
 
 
@@ -98,3 +100,23 @@ def test_quickstart_with_oidc_client_ts_signs_in_and_out(
         expect(page.locator("#status")).to_have_text("Not signed in.")
         page.goto(f"{server.base_url}/account")
         expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+@pytest.mark.skipif(not REACT.is_dir(), reason="react-oidc-context: run scripts/rp")
+def test_quickstart_with_react_signs_in_and_out(
+    page: Page, window: Window, server: Server, user: Browser, tmp_path: Path
+) -> None:
+    with Quickstart(server, tmp_path, "react", "5174", REACT).running() as app:
+        page.goto(app.url, timeout=300_000)  # the packages are bundled at first
+        page.get_by_role("button", name="Sign in").click(timeout=300_000)
+        page.get_by_label("E-mail").fill(user.login)
+        page.get_by_label("Password", exact=True).fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_text(f"Signed in as Ann ({user.login}).")).to_be_visible(timeout=60_000)
+        assert page.url == f"{app.url}/"
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("button", name="Sign in")).to_be_visible(timeout=60_000)
+        page.goto(f"{server.base_url}/account")
+        expect(page.get_by_label("Password", exact=True)).to_be_visible()
+        # Vite and React talk to developers in the console.
+        window.errors[:] = [text for text in window.errors if not re.search(r"\[vite\]|React DevTools", text)]

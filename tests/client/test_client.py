@@ -30,7 +30,7 @@ from sso.client import (
     read_permissions,
     users,
 )
-from sso.client.clients import changes_page
+from sso.client.call import ListCall, read_page
 from tests.client.conftest import Administration
 from tests.kit.browser import AuthenticatorApp
 from tests.kit.builders import PASSWORD, TOTP_SECRET
@@ -166,10 +166,13 @@ async def test_change_stream_yields_events_as_they_happen(administration: Admini
         user_id = (await sso.send(users.create({"login": new_login()})))["user_id"]
         after = ""
         with trio.fail_after(60):
-            while (page := await sso.send(changes_page(after, 0))).records:  # to the present end of the stream
-                after = page.next or after
+            page = ListCall("GET", "/api/admin/changes", read_page, {"limit": 1000})
+            while (found := await sso.send(page)).records:  # to the present end of the stream
+                after = found.next or after
+                page = page.page_after(after)
             await sso.send(users.update(user_id, fields={"disabled": True}))
-            async with aclosing(sso.changes(after, poll_s=5)) as events:
+            async with aclosing(sso.changes(after)) as events:
                 async for event in events:
                     if event.get("user_id") == user_id:
+                        assert event["type"] == "user_disabled"
                         break

@@ -1,12 +1,23 @@
 """Retries of the client, against a small server that answers as it is told."""
 
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from sso.client import ConnectionFailed, RequestRefused, ServiceToken, SsoClient, TooManyRequests, users
+from sso.client import (
+    ConnectionFailed,
+    RequestRefused,
+    ServiceToken,
+    SessionToken,
+    SignInRequired,
+    SsoClient,
+    TooManyRequests,
+    users,
+)
+from sso.client.credentials import RenewedToken
 from tests.kit.ports import free_port
 
 
@@ -87,6 +98,14 @@ def test_503_is_retried_only_if_the_request_may_be_repeated(scripted: ScriptedSe
         with pytest.raises(RequestRefused):
             client.send(users.update("1", fields={"nick": "A"}))
     assert scripted.requests == ["GET", "GET", "PATCH"]
+
+
+def test_token_that_stays_refused_is_renewed_once(scripted: ScriptedServer) -> None:
+    scripted.statuses = [401] * 9
+    session = SessionToken("t", "f", jwt=RenewedToken("jwt", time.monotonic() + 3600))
+    with SsoClient(scripted.url, session) as client, pytest.raises(SignInRequired):
+        client.send(users.get("1"))
+    assert scripted.requests == ["GET", "POST"]  # the login, which is refused as well
 
 
 def test_missing_server_is_a_connection_error() -> None:

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sso.core.net import contains, parse_address, parse_network, parse_networks, private_networks
+from sso.core.net import (
+    SITE_FACTOR,
+    client_network,
+    client_networks,
+    contains,
+    intersection,
+    parse_address,
+    parse_network,
+    parse_networks,
+    private_networks,
+)
 
 NOT_ADDRESSES: list[Any] = [
     "",
@@ -222,3 +232,40 @@ def test_error_does_not_quote_the_input() -> None:
     with pytest.raises(ValueError) as refusal:
         private_networks(["x" * 100])
     assert "x" * 10 not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "network", "site"),
+    [
+        ("192.0.2.1", "192.0.2.1", None),
+        ("::ffff:192.0.2.1", "192.0.2.1", None),
+        ("2001:db8:1:2:3::1", "2001:db8:1:2::/64", "2001:db8:1::/48"),
+    ],
+)
+def test_network_that_counts_as_one_client(address: str, network: str, site: str | None) -> None:
+    assert str(client_network(ip_address(address))) == network
+    found, around = client_networks(ip_address(address))
+    assert (str(found), around and str(around)) == (network, site)
+    assert SITE_FACTOR == 10
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "both"),
+    [
+        ("10.0.0.0/8", "10.1.0.0/16", "10.1.0.0/16"),
+        ("10.1.0.0/16", "10.0.0.0/8", "10.1.0.0/16"),
+        ("10.0.0.0/8,192.168.0.0/16", "192.168.1.0/24,fd00::/8", "192.168.1.0/24"),
+        ("10.0.0.0/8", "192.168.0.0/16", ""),
+        ("", "10.0.0.0/8", ""),
+    ],
+)
+def test_networks_of_both_lists(first: str, second: str, both: str) -> None:
+    assert intersection(parse_networks(first), parse_networks(second)) == parse_networks(both)
+
+
+def test_limits_of_prefix_lengths() -> None:
+    for text in ("10.0.0.0/33", "fd00::/129"):
+        with pytest.raises(ValueError, match="the prefix length of a network is too large"):
+            parse_network(text)
+    assert contains([IPv6Network("::ffff:0:0/96")], ip_address("192.0.2.1"))
+    assert not contains([IPv4Network("10.0.0.0/8")], ip_address("192.0.2.1"))

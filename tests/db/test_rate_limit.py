@@ -6,6 +6,7 @@ from sso.core.net import SITE_FACTOR, parse_address
 from sso.core.rate_window import RateWindow
 from sso.db.database import Database
 from sso.db.rate_limit import EventCounter, RateLimiter, WindowLimiter, claim_turn, turn_wait
+from sso.telemetry.counters import THROTTLED_REQUESTS
 
 LIMIT = 3
 
@@ -50,6 +51,23 @@ async def test_limit_of_an_address_and_of_a_subject(database: Database) -> None:
     assert 0 < waits[LIMIT] <= 60
     assert await rate.add_subject("user 2") == 0
     assert not any([await off.add_subject("user 1") for _ in range(LIMIT + 1)])
+
+
+async def test_refused_requests_are_counted_by_the_name_of_the_limit(database: Database) -> None:
+    def count() -> int:
+        return THROTTLED_REQUESTS.counts.get(("counted",), 0)
+
+    rate, window = RateLimiter(database, "counted", 1), WindowLimiter("counted", 1, 60)
+    before = count()
+    for number, expected in enumerate((0, 1, 2)):
+        assert bool(await rate.add(parse_address("192.0.2.9"))) == bool(number)
+        assert count() - before == expected
+    assert await rate.add_subject("user 9") == 0
+    assert await window.add(database, "a@example.com") == 0
+    assert count() - before == 2
+    assert await rate.add_subject("user 9")
+    assert await window.add(database, "a@example.com")
+    assert count() - before == 4
 
 
 async def test_events_of_a_minute_are_numbered(database: Database) -> None:

@@ -24,7 +24,11 @@ from tests.kit import postgres
 from tests.mutants.exchange import install
 from tests.mutants.mutations import Mutant, mutants
 
-OPTIONS = ("-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--timeout=0")
+OPTIONS = (
+    "-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--timeout=0",
+    # Models of the same process have used hypothesis before its plugin is loaded.
+    "-W", "ignore:Slow code in plugin",
+)  # fmt: skip
 MAX_CPU_S = 20  # a mutant may loop for ever
 MAX_WAIT_S = 120  # or wait for ever
 SURVIVED = 0

@@ -32,6 +32,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "sso/db/rate_limit.py": ("tests/db/test_rate_limit.py",),
     "sso/core/rate_window.py": ("tests/db/test_rate_limit.py",),
     "sso/oauth/tokens/claims.py": ("tests/oauth/test_claims_of_scopes.py",),
-    "sso/oauth/grant_types/authorization_code.py": ("tests/oauth/test_client_cache.py",),
+    "sso/oauth/grant_types/authorization_code.py": (
+        "tests/oauth/test_code_grant.py",
+        "tests/oauth/test_client_cache.py",
+    ),
     "sso/oauth/grant_types/refresh_token.py": ("tests/oauth/test_client_cache.py",),
 }

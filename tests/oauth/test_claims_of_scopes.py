@@ -1,9 +1,18 @@
 """The claims that the scopes allow, without a server."""
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
-from sso.oauth.tokens.claims import MAX_REPEATED_NICK, id_token_claims, scope_claims, sign_in_claims
+from sso.oauth.tokens.claims import (
+    MAX_REPEATED_NICK,
+    act_claim,
+    id_token_claims,
+    requested_claims,
+    scope_claims,
+    scopes_of_requested_claims,
+    sign_in_claims,
+)
 
 ALL = ("openid", "email", "profile")
 
@@ -53,3 +62,27 @@ def test_long_nickname_is_not_repeated_in_an_id_token() -> None:
 def test_claims_of_a_sign_in() -> None:
     assert sign_in_claims("login", 7) == {"auth_time": 7, "acr": "urn:sso:acr:password", "amr": ["pwd"]}
     assert sign_in_claims("", 0) == {"acr": "urn:sso:acr:password"}
+
+
+REQUESTED = json.dumps(
+    {
+        "id_token": {"email": None, "name": ["Bob"], "nickname": ["Bob", "Ann"]},
+        "userinfo": {"phone_verified": None, "locale": ["fr"]},
+    }
+)
+
+
+def test_claims_that_are_requested_one_by_one() -> None:
+    asking = user("openid", claims=REQUESTED)
+    assert requested_claims(asking, "id_token") == {"email": "ann@example.com", "nickname": "Ann"}
+    assert requested_claims(asking, "userinfo") == {}
+    assert requested_claims(asking, "userinfo", phone_verified=True) == {"phone_verified": True}
+    assert requested_claims(user("openid"), "id_token") == {}
+    assert id_token_claims(asking) == {"email": "ann@example.com", "nickname": "Ann"}
+    assert scopes_of_requested_claims(REQUESTED) == {"email", "profile", "trust"}
+    assert scopes_of_requested_claims("") == frozenset()
+
+
+def test_clients_that_act_for_a_user_are_nested() -> None:
+    assert act_claim(()) == {}
+    assert act_claim(("shop", "site")) == {"act": {"sub": "shop", "act": {"sub": "site"}}}

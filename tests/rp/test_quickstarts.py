@@ -25,6 +25,7 @@ from tests.rp.quickstart import INSTALLED, ROOT, Quickstart
 PYTHON, NODE = INSTALLED / "python", INSTALLED / "express/node_modules"
 with_python = pytest.mark.skipif(not PYTHON.is_dir(), reason="Python libraries: run scripts/rp")
 with_node = pytest.mark.skipif(not NODE.is_dir() or not shutil.which("node"), reason="Node libraries: run scripts/rp")
+NEXT = INSTALLED / "nextjs/node_modules"
 with_apache = pytest.mark.skipif(
     not Path("/usr/lib/apache2/modules/mod_auth_openidc.so").exists(), reason="mod_auth_openidc: run scripts/rp"
 )
@@ -102,6 +103,41 @@ def test_express(demo: Server, browser: Browser, tmp_path: Path) -> None:
         page = browser.http.get(f"{site.url}/logout", follow_redirects=True)
         assert page.json() == {"sign_in": f"{site.url}/login"}
         assert browser.http.get("/account").status_code == 303
+
+
+@pytest.mark.skipif(not NEXT.is_dir() or not shutil.which("node"), reason="Next.js and Auth.js: run scripts/rp")
+def test_nextjs(demo: Server, browser: Browser, tmp_path: Path) -> None:
+    with Quickstart(demo, tmp_path, "nextjs", "3002", NEXT).running() as site:
+        url = f"http://localhost:{site.port}"  # Next.js calls itself so, whatever the browser does
+        token = browser.http.get(f"{url}/api/auth/csrf", timeout=300).json()["csrfToken"]  # compiled at first
+        form = {"csrfToken": token, "callbackUrl": f"{url}/"}
+        page = browser.http.post(f"{url}/api/auth/signin/sso", data=form, follow_redirects=True, timeout=300)
+        page = sign_in(browser, page)
+        assert browser.http.get(f"{url}/api/auth/session", timeout=300).json()["user"] == DEMO_USER
+        assert "Signed in as Demo (demo@example.com)." in browser.http.get(url, timeout=300).text
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="Go: run scripts/rp")
+def test_go(demo: Server, browser: Browser, tmp_path: Path) -> None:
+    check_plain_site(Quickstart(demo, tmp_path, "go", "3001"), browser)
+
+
+@pytest.mark.skipif(not shutil.which("php"), reason="PHP: run scripts/rp")
+def test_php(demo: Server, browser: Browser, tmp_path: Path) -> None:
+    check_plain_site(Quickstart(demo, tmp_path, "php", "8005"), browser)
+
+
+def check_plain_site(quickstart: Quickstart, browser: Browser) -> None:
+    """A site without a library: it signs in, refuses the answer of a sign-in that it did not begin, and signs out."""
+    with quickstart.running() as site:
+        assert "Signed in" not in browser.http.get(site.url).text
+        assert browser.http.get(f"{site.url}/callback?code=x&state=y").status_code == 400
+        page = sign_in(browser, browser.http.get(f"{site.url}/login", follow_redirects=True))
+        assert (page.url.path, "Signed in as Demo (demo@example.com)." in page.text) == ("/", True)
+        assert browser.http.get(f"{site.url}/callback?code=x&state=y").status_code == 400
+        page = browser.http.get(f"{site.url}/logout", follow_redirects=True)
+        assert str(page.url).startswith(browser.server.base_url)  # the question whether to sign out there as well
+        assert "Signed in" not in browser.http.get(site.url).text
 
 
 @pytest.fixture

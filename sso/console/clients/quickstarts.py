@@ -61,6 +61,19 @@ FRAMEWORKS = {
             "express/server.js", "npm install express express-session openid-client", "node server.js",
         ),
         Framework(
+            "nextjs", "Next.js (Auth.js)", "nextjs-site", "http://localhost:3002/api/auth/callback/sso", "auth.js",
+            "nextjs/auth.js", "npm install next next-auth@beta react react-dom",
+            "AUTH_SECRET=$(openssl rand -hex 32) npx next dev --port 3002",
+        ),
+        Framework(
+            "go", "Go", "go-site", "http://127.0.0.1:3001/callback", "main.go", "go/main.go", "go mod init site",
+            "go run .",
+        ),
+        Framework(
+            "php", "PHP", "php-site", "http://127.0.0.1:8005/callback", "index.php", "php/index.php",
+            "sudo apt-get install php-cli php-curl", "php -S 127.0.0.1:8005 index.php",
+        ),
+        Framework(
             "spring", "Spring Boot", "spring-site", "http://127.0.0.1:8080/login/oauth2/code/sso", "application.yml",
             "spring/application.yml", "# add org.springframework.boot:spring-boot-starter-oauth2-client",
             "mvn spring-boot:run",
@@ -68,6 +81,11 @@ FRAMEWORKS = {
         Framework(
             "single_page_app", "Single-page app (browser)", "single-page-app", "http://127.0.0.1:5173/", "index.html",
             "single_page_app/index.html", "npm install oidc-client-ts", "python3 -m http.server 5173",
+            is_public=True,
+        ),
+        Framework(
+            "react", "React (browser)", "react-app", "http://127.0.0.1:5174/", "main.jsx", "react/main.jsx",
+            "npm install react react-dom react-oidc-context oidc-client-ts vite", "npx vite --port 5174",
             is_public=True,
         ),
         Framework(

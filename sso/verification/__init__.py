@@ -1,0 +1,1 @@
+"""Verifies user JWTs offline, in the process of a game server: ``sso.client.PlayerVerifier``."""
