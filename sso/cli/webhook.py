@@ -66,7 +66,7 @@ def add(ctx: click.Context, url: str, events: tuple[str, ...], secret_stdin: boo
       sso webhook add https://tools.example.com/sso-events --event permissions --event users
     """
     _check_events(events)
-    secret = _read_secret() if secret_stdin else secret_token()
+    secret = read_secret() if secret_stdin else secret_token()
     with option_errors({"url": "URL", "secret": "--secret-stdin", "events": "--event"}):
         webhook_id = with_records(ctx, lambda records: records.webhooks.add(url, secret, events))
     echo(f"webhook_id {webhook_id}")
@@ -164,7 +164,7 @@ def _check_events(events: tuple[str, ...]) -> None:
         raise click.UsageError(f"--event: expected one of {', '.join(EVENT_NAMES)}")
 
 
-def _read_secret() -> str:
+def read_secret() -> str:
     """Returns the secret. It is never an argument, which other users of the machine could see."""
     secret = sys.stdin.readline().rstrip("\r\n")
     if not 1 <= len(secret) <= MAX_SECRET:

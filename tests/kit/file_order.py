@@ -15,6 +15,9 @@ TESTS = Path(__file__).parents[1]
 DURATIONS = TESTS / "durations.json"
 USUAL_S = 1  # shorter files are not stored
 LONG_S = 8  # files that take longer come first
+# Files that share a browser or a server with settings of its own.
+GROUPS = (("browser/",), ("gsid/",), ("upstream/", "players/", "accounts/registration/", "races/test_guests.py"))
+GROUP_COUNT = len(GROUPS) + 1  # with the files that are in no group
 
 
 def durations() -> defaultdict[str, float]:
@@ -34,6 +37,12 @@ def order_files(items: list[pytest.Item], seed: int) -> None:
         if seconds[file] > LONG_S:
             files[file] = -seconds[file]
     items.sort(key=lambda item: (files[_file(item.nodeid)], _file(item.nodeid)))
+
+
+def group_numbers(items: list[pytest.Item]) -> list[int]:
+    """Returns the number of the group of each test, or that of the files in no group."""
+    files = [_file(item.nodeid) for item in items]
+    return [next((n for n, group in enumerate(GROUPS) if file.startswith(group)), len(GROUPS)) for file in files]
 
 
 class DurationRecorder:

@@ -1,17 +1,21 @@
-"""A connection that stays open from one query of a test to the next: opening one takes ten times as long."""
+"""Connections that stay open from one query of a test to the next: opening one takes ten times as long."""
 
 import asyncio
 import atexit
 import functools
 import threading
+from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 
 # What the driver raises if PostgreSQL has closed the connection in the meantime.
 _LOST = (asyncpg.PostgresConnectionError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError,
          asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)  # fmt: skip
+
+_MAX_DATABASES = 6
+T = TypeVar("T")
 
 
 class KeptConnection:
@@ -43,6 +47,49 @@ class KeptConnection:
         if self._connection:
             self._connection.terminate()
         self._connection = None
+
+
+class ConnectionPerDatabase:
+    """A connection to each of the databases that were used last. One thread may use them."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner(loop_factory=asyncio.SelectorEventLoop)
+        self._connections: dict[str, Any] = {}  # the one that was used last is the last
+
+    def run(self, dsn: str, function: Callable[[Any], Awaitable[T]]) -> T:
+        """Returns the result of a function of a connection, which may be called twice."""
+        return self._runner.run(self._run(dsn, function))
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.terminate()
+        self._runner.close()
+
+    async def _run(self, dsn: str, function: Callable[[Any], Awaitable[T]]) -> T:
+        if connection := self._connections.pop(dsn, None):
+            with suppress(*_LOST):
+                return await self._kept(dsn, connection, function)
+            connection.terminate()
+        return await self._kept(dsn, await asyncpg.connect(dsn), function)
+
+    async def _kept(self, dsn: str, connection: Any, function: Callable[[Any], Awaitable[T]]) -> T:
+        result = await function(connection)
+        self._connections[dsn] = connection
+        while len(self._connections) > _MAX_DATABASES:
+            self._connections.pop(next(iter(self._connections))).terminate()
+        return result
+
+
+def run_on_kept_connection(dsn: str, function: Callable[[Any], Awaitable[T]]) -> T:
+    """Returns the result of a function of a connection, for the main thread. It may be called twice."""
+    return _per_database().run(dsn, function)
+
+
+@functools.cache
+def _per_database() -> ConnectionPerDatabase:
+    connections = ConnectionPerDatabase()
+    atexit.register(connections.close)
+    return connections
 
 
 def fetch(dsn: str, sql: str, *values: Any) -> list[Any]:

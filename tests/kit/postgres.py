@@ -16,6 +16,7 @@ import asyncpg
 from sso.db.embedded.start import SETTINGS
 from sso.db.migrate import migrate
 from tests.kit.emptied_database import NewDatabase
+from tests.kit.kept_connection import run_on_kept_connection
 from tests.kit.prepared_data import join_prepared, wait_until_ended
 from tests.kit.server import until
 
@@ -52,7 +53,7 @@ class Postgres:
 
     def drop(self, dsn: str) -> None:
         """Ends the use of a database. It is dropped, unless emptying it makes it as good as new."""
-        if self._new and with_connection(dsn, self._new.restore):
+        if self._new and run_on_kept_connection(dsn, self._new.restore):
             self._unused.append(dsn)
         else:
             self._run(f'DROP DATABASE "{self._name(dsn)}" WITH (FORCE)')

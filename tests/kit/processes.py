@@ -1,7 +1,9 @@
 """Several processes that run the tests of a session: ``pytest --processes 4``.
 
 The tests are imported and collected once. Then the session forks, and each process takes the next file whenever it has
-finished one, so all tests of a file run in the same process. Reports go to the first process, which shows them.
+finished one, so all tests of a file run in the same process. Files that share what is slow to start, such as a browser,
+are a group, which one process takes first; the others take of it when they have nothing else to do. Reports go to the
+first process, which shows them.
 """
 
 import atexit
@@ -21,6 +23,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import pytest
 from _pytest.config import create_terminal_writer
+
+from tests.kit.file_order import GROUP_COUNT, group_numbers
 
 _NUMBER = struct.Struct("H")
 
@@ -59,16 +63,15 @@ class _Run:
     def __init__(self, session: pytest.Session) -> None:
         self._session = session
         self._files = [list(items) for _, items in itertools.groupby(session.items, lambda item: item.path)]
-        # Each process reads the number of the next file; the kernel gives each number to one of them.
-        self._queue, numbers = os.pipe()
-        os.write(numbers, b"".join(map(_NUMBER.pack, range(len(self._files)))))
-        os.close(numbers)
+        groups = group_numbers([items[0] for items in self._files])
+        self._queues = [_queue([n for n, group in enumerate(groups) if group == g]) for g in range(GROUP_COUNT)]
         self._stop = mmap.mmap(-1, 1)  # shared memory: a true value ends the processes after their current test
         self._pids: dict[Connection, int] = {}
+        self._numbers: dict[Connection, int] = {}  # of the processes
         self._tests: dict[Connection, _Test] = {}  # that run now
         self._base = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
-        for _ in range(min(session.config.option.processes, len(self._files))):
-            self._fork([])
+        for number in range(min(session.config.option.processes, len(self._files))):
+            self._fork([], number)
 
     def follow(self) -> None:
         """Reports the results of the processes until all have ended."""
@@ -88,19 +91,23 @@ class _Run:
             os.kill(pid, signal.SIGINT)
         for pid in self._pids.values():  # the one that started the forking process ends last
             os.waitpid(pid, 0)
-        os.close(self._queue)
+        for queue in self._queues:
+            os.close(queue)
 
-    def _fork(self, files: list[int]) -> None:
-        """Starts a process, which runs these files first."""
+    def _fork(self, files: list[int], number: int) -> None:
+        """Starts a process, which runs these files first, then its group if it has one, and then the other files."""
+        *groups, ungrouped = self._queues
+        queues = [*groups[number : number + 1], ungrouped, *groups[number + 1 :], *groups[:number]]
         receiving, sending = Pipe(duplex=False)
         pid = os.fork()
         if pid == 0:
             for connection in (receiving, *self._pids):
                 connection.close()
-            worker = _Worker(self._session, self._files, self._queue, self._stop, sending)
+            worker = _Worker(self._session, self._files, queues, self._stop, sending)
             worker.run(files, self._base / f"process{os.getpid()}")
         sending.close()
         self._pids[receiving] = pid
+        self._numbers[receiving] = number
 
     def _receive(self, connection: Connection, message: Any) -> None:
         hook = self._session.config.hook
@@ -119,6 +126,7 @@ class _Run:
         """Reports a crash, unless the process has ended well. Another one continues with the next file."""
         code = os.waitstatus_to_exitcode(os.waitpid(self._pids.pop(connection), 0)[1])
         connection.close()
+        number = self._numbers.pop(connection)
         if code:
             test = self._tests.pop(connection, None)
             node_id, location = (test.node_id, test.location) if test else ("(no test)", ("", None, ""))
@@ -126,7 +134,15 @@ class _Run:
             report = pytest.TestReport(node_id, location, {}, "failed", problem, "call")
             self._session.config.hook.pytest_runtest_logreport(report=report)
             if test:
-                self._fork(test.next_file)
+                self._fork(test.next_file, number)
+
+
+def _queue(files: Sequence[int]) -> int:
+    """Returns a pipe. Each process reads the number of the next file; the kernel gives each number to one of them."""
+    reading, writing = os.pipe()
+    os.write(writing, b"".join(map(_NUMBER.pack, files)))
+    os.close(writing)
+    return reading
 
 
 class _Worker:
@@ -136,13 +152,13 @@ class _Worker:
         self,
         session: pytest.Session,
         files: Sequence[Sequence[pytest.Item]],
-        queue: int,
+        queues: Sequence[int],
         stop: mmap.mmap,
         to: Connection,
     ) -> None:
         self._session = session
         self._files = files
-        self._queue = queue
+        self._queues = queues
         self._stop = stop
         self._to = to
         self._reports: list[Any] = []
@@ -198,9 +214,10 @@ class _Worker:
     def _take_files(self, files: list[int]) -> Iterator[tuple[int, pytest.Item]]:
         for file in files:
             yield from ((file, item) for item in self._files[file])
-        while number := os.read(self._queue, _NUMBER.size):
-            (file,) = _NUMBER.unpack(number)
-            yield from ((file, item) for item in self._files[file])
+        for queue in self._queues:
+            while number := os.read(queue, _NUMBER.size):
+                (file,) = _NUMBER.unpack(number)
+                yield from ((file, item) for item in self._files[file])
 
 
 class _Output:

@@ -17,6 +17,7 @@ import asyncpg
 import orjson
 
 from tests.kit.emptied_database import NewDatabase, replace_rows, rows_as_statements, tables_with_rows
+from tests.kit.kept_connection import run_on_kept_connection
 from tests.kit.postgres import with_connection
 from tests.kit.server import Server
 
@@ -37,7 +38,8 @@ _CHOSEN_APPLICATION_IDS = f"""
     SELECT array_agg(application_id ORDER BY application_id) FROM applications
     WHERE application_id > 1 AND application_id < {_FIRST_APPLICATION_ID}
 """
-_MAX_UNUSED_SERVERS = 2  # in each process that runs tests
+# A server that waits for work needs as much processor time within a minute as its start.
+_MAX_OTHER_FILES = 3  # after which a server is stopped
 
 
 class SharedServers:
@@ -45,15 +47,15 @@ class SharedServers:
 
     def __init__(self, start: Callable[[dict[str, str]], AbstractContextManager[Server]]) -> None:
         self._start = start
-        self._servers: dict[bytes, _SharedServer] = {}  # the one that was used last is the last
+        self._servers: dict[bytes, _SharedServer] = {}
 
     @contextmanager
     def use(self, document: dict[str, Any] | None = None, /, **settings: str) -> Iterator[Server]:
         """Yields a server with these settings to which the document has been applied."""
         key = orjson.dumps([settings, document], option=orjson.OPT_SORT_KEYS)
-        shared = self._servers.pop(key, None) or _SharedServer(lambda: self._start(settings), document)
-        self._servers[key] = shared
-        with shared.use() as server:
+        if key not in self._servers:
+            self._servers[key] = _SharedServer(lambda: self._start(settings), document)
+        with self._servers[key].use() as server:
             self._close_unused()
             yield server
 
@@ -62,9 +64,10 @@ class SharedServers:
             shared.close()
 
     def _close_unused(self) -> None:
-        unused = [key for key, shared in self._servers.items() if not shared.is_used]
-        for key in unused[:-_MAX_UNUSED_SERVERS]:
-            self._servers.pop(key).close()
+        for shared in self._servers.values():
+            shared.other_files += not shared.is_used
+            if shared.other_files > _MAX_OTHER_FILES:
+                shared.close()
 
 
 class _SharedServer:
@@ -75,6 +78,7 @@ class _SharedServer:
         self._server: Server | None = None
         self._new: _NewServer | None = None
         self.is_used = False
+        self.other_files = 0  # that were run since the last use
 
     @contextmanager
     def use(self) -> Iterator[Server]:
@@ -85,7 +89,7 @@ class _SharedServer:
                 self._server.apply(self._document)
             self._new = _NewServer.read(self._server)
         assert self._new is not None
-        self.is_used = True
+        self.is_used, self.other_files = True, 0
         yield self._server
         self.is_used = False
         if not self._new.restore(self._server):
@@ -116,7 +120,7 @@ class _NewServer:
         shutil.rmtree(server.folder / "data/mail", ignore_errors=True)
         if (server.workers(), server.settings, _files(server)) != (self.workers, self.settings, self.files):
             return False
-        if not with_connection(self.settings["SSO_DATABASE_URL"], self.database.restore):
+        if not run_on_kept_connection(self.settings["SSO_DATABASE_URL"], self.database.restore):
             return False
         os.truncate(server.folder / "server.log", 0)  # the server appends to it
         return True

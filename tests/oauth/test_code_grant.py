@@ -15,8 +15,8 @@ WRONG = ClientCredentials("shop", secrets=("another secret",))
 
 @pytest.mark.parametrize("missing", ["code", "redirect_uri"])
 async def test_code_and_redirect_uri_are_required(services: Services, missing: str) -> None:
-    fields = {"code": await new_code(services), "redirect_uri": URI} | {missing: ""}
-    request = TokenRequest(grant_type="authorization_code", **fields)
+    request = TokenRequest(grant_type="authorization_code", code=await new_code(services), redirect_uri=URI)
+    request = request.model_copy(update={missing: ""})
     with pytest.raises(InvalidRequest, match=f"{missing} is required"):
         await services.oauth.token_endpoint.respond(request, CREDENTIALS)
 

@@ -182,6 +182,23 @@ def app(studio: Studio) -> int:
 
 
 @pytest.fixture(scope="module")
+def unchanged_project(studio: Studio) -> str:
+    """A project for requests that are refused."""
+    return studio.project()
+
+
+@pytest.fixture(scope="module")
+def unchanged_group(studio: Studio, unchanged_project: str) -> str:
+    return studio.group(unchanged_project, "7")
+
+
+@pytest.fixture(scope="module")
+def unchanged_app(studio: Studio) -> int:
+    """An application for requests that are refused."""
+    return studio.application()
+
+
+@pytest.fixture(scope="module")
 def key(studio: Studio, app: int) -> Any:
     """A key that signs service JWTs of the application."""
     from tests.perm.endpoints.tokens import ServiceKey

@@ -125,10 +125,9 @@ def test_application_tags_are_set_by_the_tags_endpoint_and_by_save(studio: Studi
         {"config_schema": []},
     ],
 )
-def test_service_meta_beyond_its_limits_is_rejected(studio: Studio, root: ApiUser, meta: dict[str, Any]) -> None:
-    app = studio.application()
-    assert save(root, application_id=app, service_meta=meta).status == 400
-    assert get(root, app, full=True).data["service_meta"] == {}
+def test_service_meta_beyond_its_limits_is_rejected(root: ApiUser, unchanged_app: int, meta: dict[str, Any]) -> None:
+    assert save(root, application_id=unchanged_app, service_meta=meta).status == 400
+    assert get(root, unchanged_app, full=True).data["service_meta"] == {}
 
 
 def test_service_meta_at_its_limits_is_accepted(studio: Studio, root: ApiUser) -> None:

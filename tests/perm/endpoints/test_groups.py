@@ -54,8 +54,8 @@ def test_group_cannot_move_to_another_project(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize("title", ["", " ", "a\n", "x" * 33, "é", "a-b", " a", "a ", None, 5, True, [], {}])
-def test_invalid_group_title_is_rejected(studio: Studio, title: object) -> None:
-    data = {"project_id": studio.project(), "title": title}
+def test_invalid_group_title_is_rejected(studio: Studio, unchanged_project: str, title: object) -> None:
+    data = {"project_id": unchanged_project, "title": title}
     assert studio.root.call("group", action="save", data=data).status == 400
 
 
@@ -111,12 +111,12 @@ def test_group_access_returns_exactly_five_fields(studio: Studio) -> None:
         {"conditions": [{"title": "x", "condition": {"tagg": "x"}}]},
     ],
 )
-def test_invalid_group_access_is_rejected_and_changes_nothing(studio: Studio, data: dict[str, Any]) -> None:
-    project = studio.project()
-    group = studio.group(project, "7")
-    before = groups(studio, project)
-    assert access(studio, group, **{"users": ["8"], **data}).status == 400
-    assert groups(studio, project) == before
+def test_invalid_group_access_is_rejected_and_changes_nothing(
+    studio: Studio, unchanged_project: str, unchanged_group: str, data: dict[str, Any]
+) -> None:
+    before = groups(studio, unchanged_project)
+    assert access(studio, unchanged_group, **{"users": ["8"], **data}).status == 400
+    assert groups(studio, unchanged_project) == before
 
 
 def test_group_has_at_most_100_distinct_users(studio: Studio) -> None:
@@ -162,8 +162,8 @@ def test_group_tags_are_set_by_the_tags_endpoint(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize("tags", [None, "project", [5], ["a-b"], [""], ["x" * 65], [str(n) for n in range(11)], {}])
-def test_invalid_group_tags_are_rejected(studio: Studio, tags: object) -> None:
-    assert studio.root.call("group/tags", group_id=studio.group(studio.project()), data={"tags": tags}).status == 400
+def test_invalid_group_tags_are_rejected(studio: Studio, unchanged_group: str, tags: object) -> None:
+    assert studio.root.call("group/tags", group_id=unchanged_group, data={"tags": tags}).status == 400
 
 
 def test_group_in_an_allow_or_disallow_list_cannot_be_deleted_or_lose_its_tag(studio: Studio) -> None:

@@ -124,8 +124,8 @@ def test_role_with_root_rules_cannot_be_given_in_a_project(studio: Studio) -> No
         [member("7"), member("7")],
     ],
 )
-def test_membership_with_invalid_users_is_rejected(studio: Studio, users: object) -> None:
-    assert save(studio, studio.project(), users=users).status == 400
+def test_membership_with_invalid_users_is_rejected(studio: Studio, unchanged_project: str, users: object) -> None:
+    assert save(studio, unchanged_project, users=users).status == 400
 
 
 def test_unknown_fields_are_named_in_warnings(studio: Studio) -> None:

@@ -69,10 +69,10 @@ def test_project_save_ignores_read_only_fields_and_warns_about_unknown_ones(stud
         "a/b", "a\tb", "a-b", "a.b", "é", "ａ", "a\u00a0b", None, 5, True, [], {},
     ],
 )  # fmt: skip
-def test_invalid_or_reserved_project_title_is_rejected(studio: Studio, wrong: object) -> None:
+def test_invalid_or_reserved_project_title_is_rejected(studio: Studio, unchanged_project: str, wrong: object) -> None:
     response = studio.root.call("publish", project=wrong)
     assert (response.status, response.body["status"]) == (400, "ERROR")
-    assert project(studio.root, "save", studio.project(), title=wrong).status == 400
+    assert project(studio.root, "save", unchanged_project, title=wrong).status == 400
 
 
 def test_project_title_of_32_characters_is_accepted(studio: Studio) -> None:
@@ -121,8 +121,8 @@ def test_ids_and_aliases_share_one_namespace(studio: Studio) -> None:
     "aliases",
     [["a.b"], ["a/b"], [""], ["game"], ["Internal"], ["projectAccess"], [5], [None], "x", {}, None, [["x"]]],
 )
-def test_invalid_aliases_are_rejected(studio: Studio, aliases: object) -> None:
-    assert project(studio.root, "save", studio.project(), aliases=aliases).status == 400
+def test_invalid_aliases_are_rejected(studio: Studio, unchanged_project: str, aliases: object) -> None:
+    assert project(studio.root, "save", unchanged_project, aliases=aliases).status == 400
 
 
 def test_project_has_at_most_20_aliases(studio: Studio) -> None:

@@ -178,11 +178,12 @@ def test_if_match_must_be_the_version(studio: Studio) -> None:
         {"private_data": None},
     ],
 )
-def test_invalid_schema_is_rejected_and_changes_nothing(studio: Studio, data: dict[str, Any]) -> None:
-    app = studio.application()
-    response = save(studio.root, app, **data)
+def test_invalid_schema_is_rejected_and_changes_nothing(
+    studio: Studio, unchanged_app: int, data: dict[str, Any]
+) -> None:
+    response = save(studio.root, unchanged_app, **data)
     assert (response.status, response.body["status"]) == (400, "ERROR")
-    assert get(studio.root, app).data["version"] == 1
+    assert get(studio.root, unchanged_app).data["version"] == 1
 
 
 def test_schema_save_with_an_invalid_role_changes_nothing(studio: Studio) -> None:

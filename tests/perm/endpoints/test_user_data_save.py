@@ -162,8 +162,8 @@ def test_expired_of_a_save_is_the_default_for_items_without_expired(studio: Stud
 
 
 @pytest.mark.parametrize("expired", ["1", 1.5, True, -1, [], {}, 2**62])
-def test_invalid_expired_is_rejected(studio: Studio, app: int, expired: object) -> None:
-    assert save(studio.root, app, studio.user().user_id, expired, roles=[]).status == 400
+def test_invalid_expired_is_rejected(studio: Studio, app: int, ann: ApiUser, expired: object) -> None:
+    assert save(studio.root, app, ann.user_id, expired, roles=[]).status == 400
 
 
 def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
@@ -198,8 +198,9 @@ def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
         "params",
     ],
 )
-def test_name_with_a_path_separator_is_rejected(studio: Studio, app: int, section: str, name: str) -> None:
-    ann = studio.user()
+def test_name_with_a_path_separator_is_rejected(
+    studio: Studio, app: int, ann: ApiUser, section: str, name: str
+) -> None:
     for content in ({name: {"value": True}}, {"deep": {name: {"value": True}}}, {name: {"x": {"value": True}}}):
         if name in ("value", "params") and content == {name: {"value": True}} and section:
             continue
@@ -244,8 +245,8 @@ def test_rule_with_a_false_value_is_not_listed(studio: Studio, app: int, value: 
 @pytest.mark.parametrize(
     "rule", [{"value": []}, {"value": True, "params": 5}, {"value": True, "params": "a|b"}, 5, [], None]
 )
-def test_invalid_rule_is_rejected(studio: Studio, app: int, rule: object) -> None:
-    assert save(studio.root, app, studio.user().user_id, public_data={"x": rule}).status == 400
+def test_invalid_rule_is_rejected(studio: Studio, app: int, ann: ApiUser, rule: object) -> None:
+    assert save(studio.root, app, ann.user_id, public_data={"x": rule}).status == 400
 
 
 def test_user_limit_counts_users_with_an_unexpired_assignment(studio: Studio) -> None:
