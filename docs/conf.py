@@ -10,6 +10,7 @@ version = release = re.findall(r'^version = "(.*)"', _PROJECT, re.MULTILINE)[0]
 extensions = ["sphinx_copybutton", "sphinx_markdown_builder"]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
+suppress_warnings = ["misc.highlighting_failure"]  # a program with newer syntax is shown with fewer colours
 nitpicky = True  # a reference to nothing is an error
 html_theme = "furo"
 html_title = f"sso {version}"

@@ -1,7 +1,8 @@
-"""Takes the screenshots of the README: ``python scripts/screenshots.py``.
+"""Takes the screenshots of the documentation: ``.venv/bin/python -m scripts.screenshots``.
 
 Starts the service and the demo site on free ports with the demo data, opens their pages in headless Chromium and writes
-``docs/screenshots/*.png``. Needs Chromium and the packages of the developers.
+``docs/screenshots/*.png``, with a record of what they show (``scripts/documentation/screenshot_age.py``). Needs
+Chromium and the packages of the developers.
 """
 
 import json
@@ -19,11 +20,14 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
+from scripts.documentation.screenshot_age import record
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "screenshots"
 LOGIN, PASSWORD = "player@example.com", "player-password"
+ADMINISTRATOR, ADMINISTRATOR_PASSWORD = "demo@example.com", "demo-password"
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-DESKTOP, PHONE = {"width": 1000, "height": 640}, {"width": 390, "height": 780}
+DESKTOP, PHONE, WIDE = {"width": 1000, "height": 640}, {"width": 390, "height": 780}, {"width": 1280, "height": 640}
 
 
 @contextmanager
@@ -66,10 +70,11 @@ def game_link(service: str) -> str:
         return f"{service}/?gsid={json.load(answer)['gsid']}"
 
 
-def sign_in(page: Page) -> None:
-    page.get_by_label("E-mail").fill(LOGIN)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
+def sign_in(page: Page, login: str = LOGIN, password: str = PASSWORD) -> None:
+    page.get_by_label("E-mail").fill(login)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.wait_for_url("**/account")
 
 
 def take(page: Page, name: str) -> None:
@@ -92,7 +97,13 @@ def main() -> None:
         sign_in(page)
         page.goto(f"{service}/account")
         take(page, "account-dark")
+        page = browser.new_page(viewport=WIDE, color_scheme="light")
+        page.goto(f"{service}/login")
+        sign_in(page, ADMINISTRATOR, ADMINISTRATOR_PASSWORD)
+        page.goto(f"{service}/console/projects")
+        take(page, "console-light")
         browser.close()
+    record()
 
 
 if __name__ == "__main__":

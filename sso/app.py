@@ -35,6 +35,15 @@ from sso.web.websocket import WebSocketConnection
 BODY_TIMEOUT_S = 30
 MAX_BODIES_PER_CLIENT = 64  # costly bodies of one client that wait for the parser thread
 MAX_FILE_NAME = 100
+# What a game in a browser calls. Only origins of first-party clients are allowed: a page that can start a session of a
+# game in the player's own browser seems to be the player's game.
+GAME_PATHS = frozenset(
+    (
+        *(f"/proxy/api/gameSession/{name}" for name in ("getGsid", "getGsidResult", "closeGsid")),
+        *(f"/proxy/api/{name}" for name in ("login", "logout", "guest", "ticket")),
+        "/api/permissions/check",
+    )
+)
 
 
 class OrjsonProvider(JSONProvider):
@@ -87,9 +96,9 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     access_log = AccessLog(metrics, _request_tracing(services))
     app.rules = RequestRules(AllowedHosts.from_settings(settings))
     security = SecurityHeaders(https=settings.https)
-    cross_origin = CrossOriginAccess(
-        services.oauth.browser_origins.is_allowed, CROSS_ORIGIN_PATHS, public_paths(settings.client_registration)
-    )
+    origins = services.oauth.browser_origins
+    checks = dict.fromkeys(CROSS_ORIGIN_PATHS, origins.is_allowed) | dict.fromkeys(GAME_PATHS, origins.is_first_party)
+    cross_origin = CrossOriginAccess(checks, public_paths(settings.client_registration))
     Middleware(
         app.rules,
         services.forwarding,

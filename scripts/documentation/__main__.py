@@ -10,9 +10,12 @@ import sys
 import time
 from pathlib import Path
 
+from scripts.documentation.figures import figures
 from scripts.documentation.links import broken_links, other_hosts
 from scripts.documentation.markdown import Navigation, add_markdown, llms_txt
+from scripts.documentation.readability import hard_to_read
 from scripts.documentation.repairs import repair
+from scripts.documentation.screenshot_age import outdated_screenshots
 from scripts.documentation.strict_policy import InlineContent, inline_content
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +46,11 @@ def build(site: Path) -> None:
 
 
 def _run_sphinx(builder: str) -> None:
-    """In a process of its own: a builder leaves traces in Sphinx that the next one would warn about."""
+    """In a process of its own: a builder leaves traces in Sphinx that the next one would warn about.
+
+    Pages are parsed only if they have changed, and always written: the navigation of each names all others.
+    """
+    shutil.rmtree(CACHE / builder, ignore_errors=True)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "--no-color", "-b", builder]
     if subprocess.run([*command, "-d", str(CACHE / "doctrees"), str(DOCS), str(CACHE / builder)]).returncode:
         sys.exit("scripts/docs: the site was not built")
@@ -93,7 +100,10 @@ def _replace(site: Path, new: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/docs")
-    parser.add_argument("--fresh", action="store_true", help="build every page again, not only those that have changed")
+    parser.add_argument("--fresh", action="store_true", help="parse every page again, not only those that have changed")
+    parser.add_argument(
+        "--check", action="store_true", help="also check the language of the pages and their screenshots"
+    )
     parser.add_argument("folder", type=Path, nargs="?", default=SITE, help="where the site is written")
     options = parser.parse_args()
     started = time.monotonic()
@@ -105,6 +115,10 @@ def main() -> None:
         build(options.folder.resolve())
     pages = len([*options.folder.rglob("*.html")])
     print(f"{pages} pages in {time.monotonic() - started:.0f} s: {options.folder}/index.html", file=sys.stderr)
+    if options.check:
+        print("\n".join(figures(options.folder)), file=sys.stderr)
+        if problems := [*hard_to_read(options.folder), *outdated_screenshots()]:
+            sys.exit("\n".join(problems))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,12 @@ PACKAGES = (
 # The packages for game servers.
 SERVER_PACKAGES = (
     Package("cpp", (str(SDK / "cpp/build/sso_server_driver"),), SDK / "cpp/build/sso_server_driver"),
+    Package(
+        "csharp",
+        ("mono", str(SDK / "csharp/build/ServerDriver.exe")),
+        SDK / "csharp/build/ServerDriver.exe",
+        without=("verify_es256", "verify_eddsa"),  # Mono has neither
+    ),
     Package("python", (sys.executable, str(PYTHON_DRIVER)), PYTHON_DRIVER),
     Package("python-async", (sys.executable, str(PYTHON_DRIVER), "--async"), PYTHON_DRIVER),
     Package(
@@ -55,4 +61,5 @@ SERVER_PACKAGES = (
         ("node", "--no-warnings", str(SDK / "typescript/test/server_driver.mjs")),
         SDK / "typescript/dist/server/index.js",
     ),
+    Package("go", (str(SDK / "go/build/driver"),), SDK / "go/build/driver"),
 )

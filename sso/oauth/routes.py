@@ -82,8 +82,6 @@ def oauth_routes(
         credentials = await _verify_assertion(body, assertions) if body.client_assertion else _credentials(body)
         proof = proofs.read(request.headers.getlist("DPoP"), "POST", TOKEN)
         if body.grant_type == DEVICE_CODE:
-            if "Origin" in request.headers:  # the headers for browsers are added to the response of this function
-                return await device_tokens(body, credentials, proof, client_connection())
             return DeferredResponse(device_tokens, body, credentials, proof, client_connection())
         if body.grant_type == TOKEN_EXCHANGE:
             exchanged = await token_exchange.respond(body, credentials, proof, client_address())

@@ -3,43 +3,49 @@
 Other origins get CORS headers at public paths only. Cookies are never sent along: no response allows credentials.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
-from quart import Request, Response
+from quart import Request
 from werkzeug.datastructures import Headers
 
 PREFLIGHT_S = 7200  # the longest time that browsers keep the response to a preflight request (Chromium)
 _ALLOW_ORIGIN = "Access-Control-Allow-Origin"
 _PREFLIGHT_HEADERS = {
     "Access-Control-Allow-Methods": "GET, POST",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, DPoP, Idempotency-Key, MCP-Protocol-Version",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, DPoP, Factor, Idempotency-Key, MCP-Protocol-Version, "
+    "Request-Sign",
     "Access-Control-Max-Age": str(PREFLIGHT_S),
 }
-_EXPOSED_HEADERS = {"Access-Control-Expose-Headers": "DPoP-Nonce, Retry-After, WWW-Authenticate"}
+_EXPOSED_HEADERS = {"Access-Control-Expose-Headers": "DPoP-Nonce, Location, Retry-After, WWW-Authenticate"}
+
+
+OriginCheck = Callable[[str], Awaitable[bool]]
 
 
 class CrossOriginAccess:
-    def __init__(
-        self,
-        is_allowed: Callable[[str], Awaitable[bool]],
-        paths: frozenset[str],
-        public_paths: frozenset[str] = frozenset(),
-    ) -> None:
-        self._is_allowed = is_allowed
+    def __init__(self, checks: Mapping[str, OriginCheck], public_paths: frozenset[str] = frozenset()) -> None:
+        """``checks`` has for each path which origins it allows."""
+        self._checks = checks
         self._public_paths = public_paths
-        self.paths = paths | public_paths
+        self.paths = public_paths.union(checks)
 
-    async def add_headers(self, request: Request, response: Response) -> None:
-        """Adds the CORS headers to the response of one of the ``paths``. Programs send no ``Origin``."""
+    async def headers(self, request: Request) -> Mapping[str, str] | None:
+        """Returns the CORS headers of the response to a request to one of the ``paths``; None without ``Origin``."""
         origin = request.headers.get("Origin")
-        if origin is None:
-            return
-        headers: Headers = response.headers
-        headers.pop(_ALLOW_ORIGIN, None)
-        headers.setdefault("Vary", "Origin")
+        if origin is None:  # a program
+            return None
         is_public = request.path in self._public_paths
-        if not is_public and not await self._is_allowed(origin):
-            return
-        headers[_ALLOW_ORIGIN] = "*" if is_public else origin
+        if not is_public and not await self._checks[request.path](origin):
+            return {}
         is_preflight = request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
-        headers.extend(_PREFLIGHT_HEADERS if is_preflight else _EXPOSED_HEADERS)
+        return {
+            _ALLOW_ORIGIN: "*" if is_public else origin,
+            **(_PREFLIGHT_HEADERS if is_preflight else _EXPOSED_HEADERS),
+        }
+
+
+def add_headers(headers: Headers, cross_origin: Mapping[str, str]) -> None:
+    """Adds the CORS headers to those of a response, which then depends on the origin."""
+    headers.pop(_ALLOW_ORIGIN, None)
+    headers.setdefault("Vary", "Origin")
+    headers.extend(cross_origin)

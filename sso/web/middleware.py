@@ -14,7 +14,7 @@ from sso.core.errors import ApiError
 from sso.core.ids import record_id
 from sso.log import current_request_id
 from sso.web.access_log import AccessLog
-from sso.web.cross_origin import CrossOriginAccess
+from sso.web.cross_origin import CrossOriginAccess, add_headers
 from sso.web.deferred_response import DeferredResponse
 from sso.web.error_format import ErrorFormat, error_format_for
 from sso.web.error_page import error_page
@@ -31,12 +31,17 @@ log = structlog.get_logger()
 class ResponseFinisher:
     """Completes the response to one request, now or, for a deferred response, after Quart's request has ended."""
 
-    __slots__ = ("_access_log", "_format", "_method", "_request_id", "_route", "_security", "_span", "_started")
+    __slots__ = (
+        "_access_log", "_cross_origin", "_format", "_method", "_request_id", "_route", "_security", "_span", "_started",
+    )  # fmt: skip
 
-    def __init__(self, security: SecurityHeaders, access_log: AccessLog) -> None:
+    def __init__(
+        self, security: SecurityHeaders, access_log: AccessLog, cross_origin: Mapping[str, str] | None
+    ) -> None:
         app_globals, request = _cv_app.get().g, current_request()
         self._security = security
         self._access_log = access_log
+        self._cross_origin = cross_origin
         self._method = request.method
         self._route = _route(request)
         self._format = error_format_for(request.path)
@@ -46,6 +51,8 @@ class ResponseFinisher:
 
     def __call__(self, outcome: Response | Exception) -> Response:
         response = self._render(outcome) if isinstance(outcome, Exception) else outcome
+        if self._cross_origin is not None:
+            add_headers(response.headers, self._cross_origin)
         self._security.add(response.headers)
         response.headers.add("X-Request-Id", self._request_id)
         self._access_log.record(self._method, self._route, response.status_code, self._started, self._span)
@@ -97,9 +104,10 @@ class Middleware:
 
     async def after(self, response: Response) -> Response:
         request = current_request()
+        cross_origin: Mapping[str, str] | None = None
         if request.path in self._cross_origin.paths and isinstance(request, Request):
-            await self._cross_origin.add_headers(request, response)
-        finisher = ResponseFinisher(self._security, self._access_log)
+            cross_origin = await self._cross_origin.headers(request)
+        finisher = ResponseFinisher(self._security, self._access_log, cross_origin)
         if isinstance(response, DeferredResponse):
             response.finish = finisher
             return response

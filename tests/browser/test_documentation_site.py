@@ -1,5 +1,8 @@
 """The documentation site: built by scripts/docs, shown by the service at /docs/ under its strict policy."""
 
+import html
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +13,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from sso.console.sections import SECTIONS
+from sso.documentation.site import BUILT_SITE
 from tests.browser.conftest import DESKTOP, SharedWindows, Window, assert_accessible, set_width
+from tests.kit.documentation_questions import QUESTIONS
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
@@ -20,10 +25,21 @@ POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self
 pytestmark = pytest.mark.browser
 
 
+def newest(*folders: Path) -> float:
+    """The time of the newest file, without those that a build or a test leaves."""
+    files = (
+        path for folder in folders for path in folder.rglob("*.*") if not {"_build", "__pycache__"} & {*path.parts}
+    )
+    return max(path.stat().st_mtime for path in files if path.name != ".build.lock")
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as scripts/docs builds it. Pages that have not changed since the last build are not built again."""
+    """The site as scripts/docs builds it. The one that was built last is good enough if nothing has changed since."""
     folder = tmp_path_factory.mktemp("documentation") / "site"
+    if BUILT_SITE.is_dir() and newest(ROOT / "docs", ROOT / "scripts" / "documentation") < newest(BUILT_SITE):
+        shutil.copytree(BUILT_SITE, folder)
+        return folder
     subprocess.run([sys.executable, "-m", "scripts.documentation", folder], cwd=ROOT, check=True)
     return folder
 
@@ -106,6 +122,43 @@ def test_help_of_each_section_of_the_console_exists(site: Path) -> None:
         name, _, anchor = section.help.partition("#")
         text = (site / name).read_text()
         assert not anchor or f'id="{anchor}"' in text, section.key
+
+
+def links_of(page: Path) -> set[Path]:
+    found = re.findall(r'<a [^>]*href="([^"#:]+\.html)', page.read_text().partition("<article")[2])
+    return {(page.parent / link).resolve() for link in found}
+
+
+def test_answers_to_questions_of_new_users_are_at_most_three_clicks_away(site: Path) -> None:
+    """By the links within the pages, without the navigation at the side, which leads to every page at once."""
+    clicks = {site / "index.html": 0}
+    for distance in range(3):
+        for page in [page for page, known in clicks.items() if known == distance]:
+            for target in links_of(page):
+                clicks.setdefault(target, distance + 1)
+    misses = []
+    for question in QUESTIONS:
+        page = site / f"{question.page}.html"
+        text = html.unescape(re.sub(r"<[^>]+>", "", page.read_text().partition("<article")[2]))
+        if page not in clicks or question.says not in text:
+            misses.append(f"{question.text} {question.page}: {clicks.get(page, 'not found')}")
+    assert len(QUESTIONS) >= 30
+    assert misses == []
+
+
+def test_search_finds_the_page_that_answers_a_question(page: Page, server: Server) -> None:
+    """Among the first ten results, with the words that a new user would type."""
+    page.goto(f"{server.base_url}/docs/search.html?q=nothing")
+    page.wait_for_function("typeof Search !== 'undefined' && Search._index")
+    # The page asks its own index, without the summaries, for which it would read every page that was found.
+    script = """queries => queries.map(query => Search._performSearch(...Search._parseQuery(query))
+        .reverse().map(result => result[0]).filter((name, place, all) => all.indexOf(name) === place).slice(0, 10))"""
+    found = page.evaluate(script, [question.search for question in QUESTIONS])
+    assert [
+        (question.search, question.page)
+        for question, pages in zip(QUESTIONS, found, strict=True)
+        if question.page not in pages
+    ] == []
 
 
 def test_pages_fit_a_phone_are_accessible_and_need_no_other_host(page: Page, server: Server) -> None:

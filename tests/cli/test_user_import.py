@@ -11,6 +11,7 @@ import pytest
 from sso.cli.context import CommandFailure
 from sso.cli.user_files import json_stream
 from sso.cli.user_files.json_stream import JsonStream
+from sso.cli.user_files.keycloak import read_keycloak
 from tests.kit.browser import query
 from tests.kit.server import Server
 
@@ -240,6 +241,18 @@ def test_exported_users_can_be_imported_and_hashes_need_an_option(studio: Server
     query(studio, "DELETE FROM users WHERE user_id = '88100001'")
     assert "created 1" in studio.sso("import", "users", str(one), "--from", "jsonl").stdout
     assert user_of(studio, "max@export.example")["password_hash"] == weak
+
+
+def test_password_of_an_old_realm_is_that_of_a_new_one() -> None:
+    bob = orjson.loads((EXAMPLES / "keycloak-realm.json").read_bytes())["users"][1]
+    [new] = bob["credentials"]
+    secret, data = orjson.loads(new["secretData"]), orjson.loads(new["credentialData"])
+    old = {"type": "password", "hashedSaltedValue": secret["value"], "salt": secret["salt"], **data}
+    files = [_file(_json({"users": [bob | {"credentials": [credential]}]})) for credential in (new, old)]
+    first, second = ([entry.user for entry in read_keycloak(file)] for file in files)
+    assert first == second
+    assert first[0] is not None
+    assert first[0].fields["password_hash"].startswith("$pbkdf2-sha256$1000$")
 
 
 def test_large_file_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

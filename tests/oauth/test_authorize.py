@@ -333,6 +333,7 @@ def test_page_names_a_redirect_uri_that_is_not_registered_to_the_developer(
     text = html.unescape(response.text)
     assert_error_page(response)
     assert "This site is not set up correctly" in text
+    assert 'href="/docs/troubleshooting.html"' in text
     assert f"It asked us to send you to {uri[:200]}…, which is not registered for it." in text
     assert f"add this redirect URI to the client {site.client_id}." in text
     assert 'href="https://elsewhere' not in text  # it is a text, not a link

@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from sso.app import GAME_PATHS
 from tests.kit.long_tests import usual_part
 from tests.kit.oauth import INTROSPECT, REVOKE, TOKEN, USERINFO, Browser, Site, error_of, new_site
 from tests.kit.server import Server, until
@@ -63,7 +64,7 @@ def test_pages_of_the_client_may_read_responses_and_errors(app: Site, method: st
     response = app.http.request(method, path, headers={"Origin": origin})
     assert cors_headers(response) == {
         "access-control-allow-origin": origin,
-        "access-control-expose-headers": "DPoP-Nonce, Retry-After, WWW-Authenticate",
+        "access-control-expose-headers": "DPoP-Nonce, Location, Retry-After, WWW-Authenticate",
     }
     assert response.headers["Vary"] == "Origin"
     answer = preflight(app, path, origin, method)
@@ -89,6 +90,29 @@ def test_foreign_origins_get_no_cors_headers(app: Site, method: str, path: str) 
 def test_other_endpoints_have_no_cors_headers(app: Site, path: str) -> None:
     assert cors_headers(app.http.get(path, headers={"Origin": APP})) == {}
     assert cors_headers(preflight(app, path, APP)) == {}
+
+
+def test_only_pages_of_first_party_clients_may_call_the_endpoints_of_games(server: Server, app: Site) -> None:
+    own, redirected = "https://play.example.net", "https://site.play.example.net"
+    new_site(
+        server,
+        profile="oidc",
+        first_party=True,
+        redirect_uri=f"{redirected}/cb",
+        redirect_uris=[f"{redirected}/cb"],
+        origins=[own],
+    )
+    for path in GAME_PATHS:
+        for origin in (own, redirected):
+            assert preflight(app, path, origin).headers["Access-Control-Allow-Origin"] == origin, path
+            headers = cors_headers(app.http.post(path, json={}, headers={"Origin": origin}))
+            assert headers["access-control-allow-origin"] == origin, path
+            assert "Location" in headers["access-control-expose-headers"]
+        for origin in (APP, LISTED, FOREIGN[0]):
+            assert cors_headers(preflight(app, path, origin)) == {}, path
+            assert cors_headers(app.http.post(path, json={}, headers={"Origin": origin})) == {}, path
+    allowed = preflight(app, "/proxy/api/guest", own).headers["Access-Control-Allow-Headers"].lower()
+    assert {"factor", "request-sign", "content-type"} <= set(allowed.split(", "))
 
 
 def test_origins_of_hosts_may_have_any_port(server: Server, app: Site) -> None:

@@ -1,13 +1,7 @@
 """Each package signs in at the real service, with two workers."""
 
-import json
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Thread
-from typing import Any
 
 import pytest
 
@@ -15,7 +9,8 @@ from sdk.contract.packages import PACKAGES, SERVER_PACKAGES, Package
 from tests.kit.browser import Browser, query
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, clean_environment, running
+from tests.kit.server import QUICK, Server, running
+from tests.sdk.program import program
 
 TANKS, FACTOR = 10, "a device"
 SECRET = "secret-of-the-game-server-0123456789"
@@ -27,7 +22,6 @@ GAME_SERVER = {
     "grant_types": ["client_credentials"],
     "application_id": TANKS,
 }
-LIMIT_S = 300.0  # a key of Mono takes a while
 
 
 @pytest.fixture(scope="module", params=PACKAGES, ids=lambda package: package.name)
@@ -64,49 +58,6 @@ def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) 
         )
         yield server
     postgres_server.drop(dsn)
-
-
-class Program:
-    """The test program of a package while it runs."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
-        self._events: Queue[dict[str, Any]] = Queue()
-        Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._events.put(json.loads(line))
-
-    def send(self, **command: Any) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-
-    def event(self, name: str) -> dict[str, Any]:
-        """Returns the next event that is no stage, which must have this name."""
-        try:
-            while (event := self._events.get(timeout=LIMIT_S))["event"] == "stage":
-                pass
-        except Empty:
-            raise AssertionError(f"the event {name} did not come") from None
-        assert event["event"] == name, event
-        return event
-
-
-@contextmanager
-def program(package: Package, server: Server, folder: Path) -> Iterator[Program]:
-    command = [*package.program, server.base_url, str(folder)]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=clean_environment(), **pipes) as process:
-        try:
-            yield Program(process)
-            assert process.stdin is not None
-            process.stdin.close()
-            assert process.wait(LIMIT_S) == 0
-        finally:
-            process.kill()
 
 
 def confirm(server: Server, url: str, words: str) -> None:

@@ -4,6 +4,8 @@ They are kept in memory for a few seconds. A new origin is found at once, becaus
 database; these look-ups share a statement and run at most five times in a second, whatever the number of requests.
 """
 
+from collections.abc import Callable
+
 import structlog
 import trio
 
@@ -25,20 +27,28 @@ class BrowserOrigins:
         self._allow_http = allow_http
         self._lock = trio.Lock()
         self._origins: frozenset[str] = frozenset()
+        self._first_party: frozenset[str] = frozenset()  # those of them that belong to first-party clients
         self._hosts: frozenset[str] = frozenset()  # for clients without redirect_uris; any port is allowed
         self._read_at = float("-inf")
 
     async def is_allowed(self, origin: str) -> bool:
+        return await self._find(origin, self._has)
+
+    async def is_first_party(self, origin: str) -> bool:
+        """Returns whether a first-party client lists the origin, by itself or by a redirect URI."""
+        return await self._find(origin, lambda origin: origin in self._first_party)
+
+    async def _find(self, origin: str, is_known: Callable[[str], bool]) -> bool:
         now = trio.current_time()
         if len(origin) > MAX_ORIGIN_LENGTH:
             return False
-        if now - self._read_at < MAX_AGE_S and self._has(origin):
+        if now - self._read_at < MAX_AGE_S and is_known(origin):
             return True
         try:
             await self._read_after(now)
         except DatabaseError as error:
             log.warning("oauth.origin_lookup_failed", reason=str(error))  # the origins of the last time still count
-        return self._has(origin)
+        return is_known(origin)
 
     def _has(self, origin: str) -> bool:
         if origin in self._origins:
@@ -55,14 +65,15 @@ class BrowserOrigins:
             await trio.sleep_until(self._read_at + MIN_INTERVAL_S)
             started = trio.current_time()
             origins: set[str] = set()
+            first_party: set[str] = set()
             hosts: set[str] = set()
             for row in await list_origin_rows(self._database):
-                origins.update(row["origins"])
-                if row["redirect_uris"]:
-                    origins.update(self._origins_of(row["redirect_hosts"], row["redirect_uris"]))
-                else:
-                    hosts.update(row["redirect_hosts"])
-            self._origins, self._hosts, self._read_at = frozenset(origins), frozenset(hosts), started
+                listed = {*row["origins"], *self._origins_of(row["redirect_hosts"], row["redirect_uris"])}
+                origins |= listed
+                first_party |= listed if row["first_party"] else set()
+                hosts.update(() if row["redirect_uris"] else row["redirect_hosts"])
+            self._origins, self._first_party = frozenset(origins), frozenset(first_party)
+            self._hosts, self._read_at = frozenset(hosts), started
 
     def _origins_of(self, hosts: list[str], uris: list[str]) -> set[str]:
         redirects = (match_redirect_uri(uri, hosts, uris, allow_http=self._allow_http) for uri in uris)

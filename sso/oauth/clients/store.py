@@ -70,7 +70,8 @@ _REVOKE_AT_URIS = tuple(
     for table in _GRANT_TABLES
 )
 _LIST_ORIGINS = Statement(
-    """SELECT redirect_hosts, redirect_uris, origins FROM oauth_clients WHERE profile <> 'strict' AND NOT disabled"""
+    """SELECT redirect_hosts, redirect_uris, origins, first_party FROM oauth_clients
+    WHERE profile <> 'strict' AND NOT disabled"""
 )
 _LIST_RESOURCE_SERVERS = Statement(
     "SELECT * FROM oauth_clients WHERE resource_server AND NOT disabled ORDER BY client_id"

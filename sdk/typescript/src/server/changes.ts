@@ -54,8 +54,7 @@ export async function* followChanges(baseUrl: string, token: AccessToken, after 
 /** One connection. Its end, however it comes about, is no error. */
 class Stream {
   private readonly connection = new AbortController();
-  private timer: ReturnType<typeof setTimeout> | null = null;
-  private response: Response | null = null;
+  private body: ReadableStreamDefaultReader<Uint8Array> | null = null;
 
   constructor(
     private readonly url: string,
@@ -63,25 +62,23 @@ class Stream {
   ) {}
 
   async open(): Promise<Response | null> {
-    this.expectBytes();
     const headers = { Authorization: `Bearer ${this.bearer}`, Accept: "text/event-stream" };
     const options = { headers, redirect: "error", signal: this.connection.signal } as const;
-    this.response = await fetch(this.url, options).catch(() => null);
-    const kind = this.response?.headers.get("Content-Type") ?? "";
-    if (this.response?.status === 200 && !kind.startsWith("text/event-stream")) {
+    const response = await unlessSilent(fetch(this.url, options));
+    if (response?.status !== 200) return response;
+    if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) {
       throw new RequestFailed("not_a_service", `${this.url} has no stream of changes`, 200);
     }
-    return this.response;
+    this.body = response.body!.getReader();
+    return response;
   }
 
   async *changes(): AsyncGenerator<Change> {
-    const reader = this.response!.body!.getReader();
     const decoder = new TextDecoder();
     let text = "";
     for (;;) {
-      const piece = await reader.read().catch(() => null);
+      const piece = await unlessSilent(this.body!.read());
       if (!piece || piece.done) return; // what is not complete comes again
-      this.expectBytes();
       const frames = (text + decoder.decode(piece.value, { stream: true })).replaceAll("\r\n", "\n").split("\n\n");
       text = frames.pop()!;
       for (const frame of frames) {
@@ -92,13 +89,21 @@ class Stream {
   }
 
   close(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
     this.connection.abort();
+    this.body?.cancel().catch(() => undefined); // Node may have lost the signal of a body that lasts
   }
+}
 
-  private expectBytes(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.connection.abort(), SILENCE_S * 1000);
+/** Returns null if nothing comes, or if the connection is lost. */
+async function unlessSilent<T>(next: Promise<T>): Promise<T | null> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const silence = new Promise<null>((resolve) => (timer = setTimeout(() => resolve(null), SILENCE_S * 1000)));
+  try {
+    return await Promise.race([next, silence]);
+  } catch {
+    return null;
+  } finally {
+    clearTimeout(timer);
   }
 }
 

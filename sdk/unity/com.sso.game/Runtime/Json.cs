@@ -13,10 +13,12 @@ namespace Sso
 
         public string Text => value as string ?? "";
         public bool IsTrue => value is bool b && b;
+        public bool IsBoolean => value is bool;
         public bool IsNumber => value is double;
         public double Number => value is double d ? d : 0;
         public long Integer => (long)Number;
         public bool IsObject => value is Dictionary<string, Json>;
+        public IReadOnlyDictionary<string, Json> Members => value as Dictionary<string, Json> ?? new Dictionary<string, Json>();
         public IReadOnlyList<Json> Items => value as List<Json> ?? new List<Json>();
         public Json this[string name] =>
             value is Dictionary<string, Json> members && members.TryGetValue(name, out Json member) ? member : Null;

@@ -12,7 +12,8 @@ public class SignInButton : MonoBehaviour
 
     private void Awake()
     {
-        game = new Game(baseUrl, new UnityTransport(), new PlayerPrefsStore(), SystemInfo.deviceUniqueIdentifier);
+        string device = SystemInfo.deviceUniqueIdentifier;
+        game = new Game(baseUrl, new UnityTransport(), new EncryptedStore(new PlayerPrefsStore(), device), device);
     }
 
     public async void SignIn()

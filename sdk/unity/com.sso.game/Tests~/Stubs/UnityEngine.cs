@@ -26,6 +26,7 @@ namespace UnityEngine
     public static class GUILayout
     {
         public static void Label(string text) { }
+        public static bool Button(string text) => false;
     }
 
     public static class PlayerPrefs

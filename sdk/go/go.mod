@@ -1,0 +1,3 @@
+module example.com/sso
+
+go 1.19

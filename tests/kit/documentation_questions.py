@@ -1,0 +1,47 @@
+"""What new users ask, with what they would type into the search, and the page that answers."""
+
+from typing import NamedTuple
+
+
+class Question(NamedTuple):
+    text: str
+    search: str
+    page: str  # with the heading, if the page is long
+    says: str  # a part of the answer
+
+
+QUESTIONS = (
+    Question("How do I try it without installing anything?", "try demo", "index", "scripts/run"),
+    Question("What is a project, and what is an application?", "project application", "concepts", "space of a team"),
+    Question("What is a gsid?", "gsid", "glossary", "One sign-in of a player"),
+    Question("How do I add the login to a Flask site?", "flask", "quickstarts/flask", "Authlib"),
+    Question("How does a React app sign in?", "single-page app", "quickstarts/single_page_app", "oidc-client-ts"),
+    Question("How does a television sign in?", "television", "quickstarts/device", "television"),
+    Question("How does my server get a token?", "service token", "quickstarts/service", "without a user"),
+    Question("How do I sign a player in from my game?", "game link", "games", "getGsid"),
+    Question("Can players start without an account?", "guest", "players", "SSO_GUESTS"),
+    Question("Can players use their Steam account?", "steam ticket", "accounts", "Steam"),
+    Question("How do I verify a player on my game server?", "verify user jwt", "interface", "To verify a user JWT"),
+    Question("How do I ban a cheater?", "ban", "players", "sso user ban"),
+    Question("How do I give somebody a role?", "assign role", "first_permission", "sso role assign"),
+    Question("Why may this user not do that?", "explain", "first_permission", "sso perm explain"),
+    Question("Who changed this role?", "audit trail", "permissions", "The audit trail"),
+    Question("How do I ask for 50 permissions at once?", "check many rules", "permissions", "up to 100 questions"),
+    Question("How do I create the first administrator?", "first administrator", "console", "sso user add"),
+    Question("How do I require a second factor?", "require second factor", "accounts", "SSO_REQUIRE_2FA"),
+    Question("A user has lost the phone. What now?", "phone lost", "troubleshooting", "sso user reset-2fa"),
+    Question("Nobody gets mails. Why?", "mail smtp", "troubleshooting", "SSO_SMTP_URL"),
+    Question("What does invalid_grant mean?", "invalid_grant", "troubleshooting", "invalid_grant"),
+    Question("My game gets 403 with an id. Why?", "403 id game", "troubleshooting", "sso why"),
+    Question("The redirect URI is refused. Why?", "redirect URI registered", "troubleshooting", "in every character"),
+    Question("How do I change the port?", "SSO_BIND port", "settings", "SSO_BIND"),
+    Question("How do I put it behind nginx?", "nginx proxy", "operations", "X-Forwarded-For"),
+    Question("How do I install it on Debian?", "install debian", "deployment", "apt install"),
+    Question("How do I make a backup?", "backup", "backup", "sso backup"),
+    Question("How do I upgrade without an interruption?", "upgrade", "upgrade", "sso serve --replace"),
+    Question("Which metrics are there?", "prometheus metrics", "operations", "Prometheus"),
+    Question("How many machines do I need?", "how many machines", "performance", "How many machines"),
+    Question("How do I put my logo on the pages?", "logo", "branding", "logo"),
+    Question("How do I get told about changes?", "webhook", "changes", "Webhook"),
+    Question("Which rate limits are there?", "rate limits", "limits", "SSO_RATE_LOGIN"),
+)
