@@ -178,7 +178,7 @@ def test_update_changes_the_profile_and_no_password_that_exists(studio: Server) 
         assert f"{name} of a user who exists was not changed" in notes
     kit = user_of(studio, login)
     assert (kit["nick"], kit["password_hash"], kit["disabled"]) == ("Kim", WEAK, True)
-    assert (kit["tags"], kit["purchases"], kit["level"], kit["phone_verified"]) == (["old"], [], "", False)
+    assert (kit["tags"], kit["purchases"], kit["level"], kit["phone_verified"]) == (["old"], [], "0", False)
     assert orjson.loads(kit["meta"]) == {"a": 1, "b": 2, "c": 2}
     assert query(studio, "SELECT FROM linked_identities WHERE user_id = $1", kit["user_id"]) == []
     assert query(studio, "SELECT FROM role_assignments WHERE user_id = $1", kit["user_id"]) == []
