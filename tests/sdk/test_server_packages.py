@@ -14,11 +14,11 @@ from sdk.contract.runner import SERVER_SCENARIOS, play
 Item = dict[str, Any]
 PACKAGES = [package for package in SERVER_PACKAGES if package.name in ("cpp", "csharp")]
 
-CREDENTIALS = {"do": "credentials", "client_id": "tanks-server", "client_secret": "s3cret"}
+CREDENTIALS: Item = {"do": "credentials", "client_id": "tanks-server", "client_secret": "s3cret"}
 TOKEN = {"path": "POST /proxy/oauth/token", "answer": {"access_token": "access-1", "expires_in": 3600}}
 BUSY = {"status": 503, "headers": {"Retry-After": "0"}}
 
-FOLLOW = [CREDENTIALS, {"do": "follow", "after": "100", "count": 1}]
+FOLLOW: list[Item] = [CREDENTIALS, {"do": "follow", "after": "100", "count": 1}]
 CHANGES = {"path": "GET /api/admin/changes", "query": {"after": "100"}}
 CHANGE = 'id: 101\nevent: user_disabled\ndata: {"id":"101","type":"user_disabled","user_id":"1000"}\n\n'
 STREAM = {**CHANGES, "headers": {"Content-Type": "text/event-stream"}, "stream": [{"send": CHANGE}], "fault": "leave"}
@@ -86,6 +86,6 @@ def test_server_is_not_misled(package: Package, case: str, tmp_path: Path) -> No
 
 def test_what_the_caller_of_csharp_throws_is_no_lost_connection(tmp_path: Path) -> None:
     [csharp] = [package for package in PACKAGES if package.name == "csharp"]
-    commands = [CREDENTIALS, {"do": "follow", "after": "100", "count": 1, "throw": "the disk is full"}]
+    commands: list[Item] = [CREDENTIALS, {"do": "follow", "after": "100", "count": 1, "throw": "the disk is full"}]
     events = [CHANGED, {"event": "thrown", "message": "the disk is full"}]
     assert problems(csharp, commands, [TOKEN, STREAM], events, tmp_path) == []
