@@ -22,6 +22,8 @@ from sso.web.pages import form_fields, page
 DEMO_PATH = "/docs/playground"
 FIRST_EXAMPLE = "clan_ranks"
 TITLE = "Playground"
+MAX_WAITING = 4
+BUSY = "The playground is busy. Please try again in a moment."
 Fields = Mapping[str, str]
 
 
@@ -96,7 +98,9 @@ async def _asked(form: Fields, at_a_time: trio.CapacityLimiter) -> dict[str, Any
 async def _tried(
     text: str, question: DocumentQuestion, at_a_time: trio.CapacityLimiter, example: Example | None
 ) -> dict[str, Any]:
-    """A document may take a while, so it is tried in a thread, one after the other."""
+    """A document may take a while, so it is tried in a thread, one after the other, and few wait for their turn."""
+    if at_a_time.statistics().tasks_waiting >= MAX_WAITING:
+        return _values(text, question, Trial(), example) | FormError(BUSY, 429).values
     now = int(DatabaseClock().now())
     try:
         trial = await trio.to_thread.run_sync(partial(try_document, text, question, now), limiter=at_a_time)

@@ -8,6 +8,7 @@ import orjson
 
 from sso.core.field_errors import FieldError
 
+MAX_DEPTH = 16  # parts of the name of a rule
 Fields = Mapping[str, str]
 Members = dict[str, Any]
 
@@ -145,6 +146,8 @@ def _application_id(document: Members, fields: Fields) -> str:
 
 def _put(tree: Members, rule: str, node: Members, field: str) -> None:
     *sections, name = rule.split(".")
+    if len(sections) >= MAX_DEPTH:
+        raise FieldError((field,), f"expected at most {MAX_DEPTH} parts")
     for section in sections:
         tree = tree.setdefault(section, {})
         if "value" in tree:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 from sso.core.field_errors import FieldError
@@ -17,6 +18,9 @@ from sso.web.body import BodyLimit, InvalidBody, parse_body
 DOCUMENT_LIMIT = BodyLimit(64 * 1024, 4_000)
 MAX_PEOPLE = 200
 MAX_RULE = 200  # letters
+# Reasons of an answer, and the people whose reasons are shown if the question is about everybody: pages stay small.
+MAX_REASONS, MAX_EXPLAINED = 30, 20
+MAX_ROLES = 200
 EXPECTED_MOMENT = "expected a date and time in UTC such as 2026-01-31T18:30"
 
 
@@ -109,6 +113,8 @@ def _parse(text: str) -> Document:
         raise error if error.path == ("document",) else _located(text, error) from None
     if len(document.users) > MAX_PEOPLE:
         raise FieldError(("document",), f"users: expected at most {MAX_PEOPLE}")
+    if sum(len(part.roles) for part in document.schemas) > MAX_ROLES:
+        raise FieldError(("document",), f"roles: expected at most {MAX_ROLES}")
     return document
 
 
@@ -128,9 +134,10 @@ def _answers(
     if question.user and question.user not in known:
         raise FieldError(("user",), f"there is no user {question.user[:100]} in the document")
     answers = []
-    for login in [question.user] if question.user else known:
+    for number, login in enumerate([question.user] if question.user else known):
         explanation = state.explain(application_id, state.find_user(login), question.rule, now)
-        answers.append(PersonAnswer(login, explanation["held"], list(explanation_lines(explanation))))
+        lines = islice(explanation_lines(explanation), MAX_REASONS) if number < MAX_EXPLAINED else ()
+        answers.append(PersonAnswer(login, explanation["held"], list(lines)))
     return answers
 
 

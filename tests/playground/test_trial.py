@@ -34,6 +34,11 @@ NO_APPLICATION = "application_id: expected one of 10, 11"
         (TEXT, ("", "10", "a" * 300), "rule: expected at most 200 letters"),
         (TEXT, ("", "", "", "yesterday"), "at: expected a date and time in UTC such as"),
         (CROWD, (), "document: users: expected at most 200"),
+        (
+            as_text({"roles": {"10": [{"name": f"r{number}"} for number in range(201)]}}),
+            (),
+            "document: roles: expected",
+        ),
         (" " * 70_000, (), "document: is larger than"),
     ],
 )
@@ -76,3 +81,25 @@ def test_additions_to_a_wrong_document_are_refused(kind: str, section: str) -> N
     for wrong in (7, [7], {"10": 7}):
         with suppress(FieldError):  # or the section is of no concern
             add({section: wrong}, kind, dict.fromkeys(names.split(), "x"))
+
+
+def test_names_of_rules_are_not_deep() -> None:
+    for kind, field in (("rule", "new_rule"), ("role", "new_role_rules")):
+        with pytest.raises(FieldError, match=f"{field}: expected at most 16 parts"):
+            add({}, kind, {"new_role": "deep", field: ".".join("a" * 300)})
+
+
+def test_answers_about_everybody_stay_short() -> None:
+    document = {
+        "users": [{"login": f"u{number}@example.com", "tags": ["t"]} for number in range(60)],
+        "applications": [{"application_id": 10, "name": "Tanks"}],
+        "roles": {
+            "10": [
+                {"name": f"r{number}", "condition": {"tag": "t"}, "meta": {"private_data": {"a": {"value": True}}}}
+                for number in range(100)
+            ]
+        },
+    }
+    trial = try_document(as_text(document), DocumentQuestion(rule="a"), NOW)
+    assert [len(answer.reasons) for answer in trial.answers] == [30] * 20 + [0] * 40
+    assert all(answer.allowed for answer in trial.answers)

@@ -1,5 +1,6 @@
-"""What the contract does not reach of the C++ library: QR codes and encrypted storage."""
+"""What the contract does not reach of the C++ library: QR codes, encrypted storage, and storage that fails."""
 
+import json
 import stat
 import subprocess
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 import segno
 
 from sdk.contract.packages import SDK
+from sdk.contract.runner import SCENARIOS, play
 
 PARTS = SDK / "cpp/build/sso_parts"
 LINK = "https://sso.example.com/?gsid=0c7c0f0e-4f0e-4f5c-9d1f-6f8f2b0f7a11"
@@ -48,3 +50,13 @@ def test_encrypted_store_opens_with_its_key_and_name_only(tmp_path: Path) -> Non
     stored = folder / "token"
     assert b"long-token-1" not in stored.read_bytes()
     assert stat.S_IMODE(stored.stat().st_mode) == 0o600
+
+
+@needs_build
+def test_player_whose_token_cannot_be_stored_is_signed_in_and_knows_it(tmp_path: Path) -> None:
+    scenario = json.loads((SCENARIOS / "ticket.json").read_text())
+    scenario["events"][0]["stored"] = False
+    (tmp_path / "ticket.json").write_text(json.dumps(scenario))
+    # A file is no folder.
+    program = ("sh", "-c", f'exec {SDK}/cpp/build/sso_game_driver "$1" /dev/null/folder', "sh")
+    assert play("ticket", program, tmp_path).problems == []

@@ -1,14 +1,17 @@
-"""What the Unity package does without a service: storage and QR codes, with Mono."""
+"""What the Unity package does without a service, with Mono: storage, QR codes, and answers that are too long."""
 
+import json
 import subprocess
+from pathlib import Path
 
 import pytest
 import segno
 
 from sdk.contract.packages import SDK
+from tests.sdk.answering import answering
 
 LINK = "https://sso.example.com/?gsid=0c7c0f0e-4f0e-4f5c-9d1f-6f8f2b0f7a11"
-RUNNER = SDK / "unity/build/Runner.exe"
+RUNNER, DRIVER = SDK / "unity/build/Runner.exe", SDK / "unity/build/Driver.exe"
 pytestmark = pytest.mark.skipif(not RUNNER.exists(), reason="the package unity is not built: run scripts/sdk")
 
 
@@ -18,7 +21,19 @@ def run(*arguments: str) -> list[str]:
 
 
 def test_tests_of_the_package_pass() -> None:
-    assert len(run()) == 4
+    assert len(run()) == 10
+
+
+@pytest.mark.parametrize(("size", "event"), [(1000, "signed_in"), (2_000_000, "failed")])
+def test_long_answer_is_not_read(size: int, event: str, tmp_path: Path) -> None:
+    answer = json.dumps({"status": "OK", "user_id": "1", "token": "t", "more": " " * size})
+    with answering(lambda path: (200, answer)) as base_url:
+        command = ["mono", str(DRIVER), base_url, str(tmp_path)]
+        line = json.dumps({"do": "ticket", "provider": "steam", "ticket": "1", "factor": "d"})
+        done = subprocess.run(command, input=line, capture_output=True, text=True, check=True, timeout=200)
+    printed = json.loads(done.stdout)
+    assert printed["event"] == event
+    assert printed.get("reason", "unavailable") == "unavailable"
 
 
 # A link, and texts at the end of the capacity of some versions.

@@ -18,9 +18,9 @@ const char* const guest_key_name = "guest_key";
 constexpr long request_s = 15;
 constexpr long sign_out_s = 3;  // the player does not wait for a service that is away
 
-Player player_of(const Json& body) {
+Player player_of(const Json& body, bool stored) {
     return {body["user_id"].as_text(), body["nick"].text(), body["guest"].is_true(), body["jwt"].text(),
-            body["linked"].text()};
+            body["linked"].text(), stored};
 }
 
 Failure sign_in_needed(const std::string& why) { return {Reason::sign_in_needed, why, "", {}}; }
@@ -73,9 +73,9 @@ struct Game::State {
         return player;
     }
 
-    Player use(const Json& body) {
+    Player use(const Json& body, bool stored = true) {
         const std::lock_guard<std::mutex> guard(lock);
-        player = player_of(body);
+        player = player_of(body, stored);
         return *player;
     }
 
@@ -92,8 +92,8 @@ struct Game::State {
 
     // The result is returned only once, so its token is stored before anything else.
     Player keep(const Json& body) {
-        store->set(token_name, body["token"].text());
-        return use(body);
+        const bool stored = store->set(token_name, body["token"].text());
+        return use(body, stored);
     }
 
     Result<Player> login(const char* path, const JsonWriter& body, const Call& call) {

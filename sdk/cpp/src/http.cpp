@@ -15,22 +15,22 @@ namespace sso {
 namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t max_answer = 1 << 20;
+constexpr long min_pause_s = 1, max_pause_s = 60;
 
 struct Received {
     CURL* curl;
     const Request& request;
     std::string content;
-    std::map<std::string, std::string> headers;
+    Answer answer;  // without its body
     Clock::time_point last_piece = Clock::now();
     int sent = 0;
 };
 
 std::size_t on_content(char* data, std::size_t size, std::size_t count, void* target) {
     auto& received = *static_cast<Received*>(target);
-    long status = 0;
-    curl_easy_getinfo(received.curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(received.curl, CURLINFO_RESPONSE_CODE, &received.answer.status);
     received.last_piece = Clock::now();
-    if (received.request.on_piece && status == 200) return received.request.on_piece(data, size * count) ? size * count : 0;
+    if (received.request.on_piece && is_event_stream(received.answer)) return received.request.on_piece(data, size * count) ? size * count : 0;
     if (received.content.size() + size * count > max_answer) return 0;
     received.content.append(data, size * count);
     return size * count;
@@ -45,7 +45,7 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* tar
         const auto begin = line.find_first_not_of(" \t", colon + 1);
         const auto end = line.find_last_not_of(" \t\r\n");
         const bool is_empty = begin == std::string::npos || end < begin;
-        static_cast<Received*>(target)->headers[name] = is_empty ? "" : line.substr(begin, end - begin + 1);
+        static_cast<Received*>(target)->answer.headers[name] = is_empty ? "" : line.substr(begin, end - begin + 1);
     }
     return size * count;
 }
@@ -115,7 +115,7 @@ Exchange perform(CURL* curl, const Request& request) {
         return exchange;
     }
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &exchange.answer.status);
-    exchange.answer.headers = std::move(received.headers);
+    exchange.answer.headers = std::move(received.answer.headers);
     exchange.answer.body = Json::parse(received.content).value_or(Json());
     return exchange;
 }
@@ -207,13 +207,18 @@ Failure failure_of(const Exchange& exchange) {
 
 bool is_outage(const Answer& answer) { return answer.status >= 502 && answer.status <= 504; }
 
+bool is_event_stream(const Answer& answer) {
+    const auto type = answer.headers.find("content-type");
+    return answer.status == 200 && type != answer.headers.end() && type->second.rfind("text/event-stream", 0) == 0;
+}
+
 long retry_after_s(const Answer& answer) {
     const auto found = answer.headers.find("retry-after");
-    if (found == answer.headers.end() || found->second.empty() || found->second.size() > 4 ||
+    if (found == answer.headers.end() || found->second.empty() ||
         found->second.find_first_not_of("0123456789") != std::string::npos) {
-        return 1;
+        return min_pause_s;
     }
-    return std::stol(found->second);
+    return found->second.size() > 4 ? max_pause_s : std::clamp(std::stol(found->second), min_pause_s, max_pause_s);
 }
 
 bool wait(double seconds, const std::atomic<bool>& cancelled) {

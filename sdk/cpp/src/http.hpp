@@ -36,9 +36,9 @@ struct Request {
     Headers headers;
     long timeout_s = 0;  // 0: none
     const std::atomic<bool>* cancelled = nullptr;  // ends the request early
-    // For a response that goes on: gets each piece of it, and returns false to end it.
+    // For a stream of events: gets each piece of it, and returns false to end it.
     std::function<bool(const char*, std::size_t)> on_piece;
-    long max_silence_s = 0;  // of such a response; 0: any
+    long max_silence_s = 0;  // of such a stream; 0: any
 };
 
 // Sends a request on a connection of its own. An answer that is no JSON has an empty body.
@@ -69,7 +69,8 @@ std::string without_slash(std::string base_url);
 Failure failure_of(const Exchange& exchange);
 
 bool is_outage(const Answer& answer);
-// How long to wait before the next try: as long as the service asks for, or a second.
+bool is_event_stream(const Answer& answer);
+// How long to wait before the next try: as long as the service asks for, between a second and a minute, or a second.
 long retry_after_s(const Answer& answer);
 // Returns false if it was cancelled.
 bool wait(double seconds, const std::atomic<bool>& cancelled);

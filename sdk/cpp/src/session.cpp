@@ -43,10 +43,10 @@ Result<Json> Session::result(const std::atomic<bool>& cancelled) const {
     while (true) {
         const Exchange exchange = send("getGsidResult", {}, poll_s, &cancelled);
         double delay = 0;
-        if (exchange.broken == Broken::lost) {
+        if (exchange.broken == Broken::lost || (exchange.broken == Broken::no && is_outage(exchange.answer))) {
             if (!outage_since) outage_since = clock::now();
             if (clock::now() - *outage_since > max_outage) return failure_of(exchange);
-            delay = 1;
+            delay = static_cast<double>(retry_after_s(exchange.answer));
         } else if (exchange.broken != Broken::no) {
             return failure_of(exchange);
         } else {
@@ -54,7 +54,6 @@ Result<Json> Session::result(const std::atomic<bool>& cancelled) const {
             const std::string status = exchange.answer.body["status"].text();
             if (status == "OK") return exchange.answer.body;
             if (status == "RETRY") delay = exchange.answer.body["delay"].number();
-            else if (is_outage(exchange.answer)) delay = static_cast<double>(retry_after_s(exchange.answer));
             else if (status != "CANCELLED") return failure_of(exchange);
         }
         if (!wait(delay, cancelled)) return gave_up;

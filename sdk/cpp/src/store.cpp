@@ -10,9 +10,18 @@ namespace sso {
 namespace {
 namespace fs = std::filesystem;
 
+// Texts are UTF-8 everywhere, on Windows too.
+fs::path path_of(const std::string& text) {
+#ifdef __cpp_char8_t
+    return fs::path(std::u8string(text.begin(), text.end()));
+#else
+    return fs::u8path(text);
+#endif
+}
+
 class FileStore : public Store {
 public:
-    explicit FileStore(const std::string& folder) : folder_(folder) {
+    explicit FileStore(const std::string& folder) : folder_(path_of(folder)) {
         std::error_code error;
         fs::create_directories(folder_, error);
     }

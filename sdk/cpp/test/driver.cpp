@@ -36,7 +36,8 @@ void print(const sso::Result<sso::Player>& result) {
               .add("user_id", result->user_id)
               .add("nick", result->nick)
               .add_raw("guest", result->guest ? "true" : "false")
-              .add("linked", result->linked));
+              .add("linked", result->linked)
+              .add_raw("stored", result->stored ? "true" : "false"));
 }
 
 void with_browser(sso::Game& game, const Json& command, bool link) {

@@ -2,7 +2,7 @@ using System;
 using System.Collections.Generic;
 using System.IO;
 using System.Net.Http;
-using System.Text;
+using System.Runtime.ExceptionServices;
 using System.Threading;
 using System.Threading.Tasks;
 
@@ -23,20 +23,23 @@ namespace Sso
     {
         private const double FirstPauseS = 1;
         private const double MaxPauseS = 30;
+        private const double MaxRetryAfterS = 60;
         private static readonly TimeSpan Silence = TimeSpan.FromSeconds(45); // there is a heartbeat every 15 seconds
         private readonly string url;
         private readonly ServiceRequests requests;
+        private readonly Func<Change, Task<bool>> handle;
         private string after;
         private double pauseS = FirstPauseS;
         private bool wasRenewed;
 
-        public ChangeStream(string baseUrl, ServiceRequests requests)
+        public ChangeStream(string baseUrl, ServiceRequests requests, Func<Change, Task<bool>> handle)
         {
             url = baseUrl + "/api/admin/changes";
             this.requests = requests;
+            this.handle = handle;
         }
 
-        public async Task Follow(string cursor, Func<Change, Task<bool>> handle, CancellationToken token)
+        public async Task Follow(string cursor, CancellationToken token)
         {
             after = cursor ?? "";
             while (true)
@@ -44,11 +47,16 @@ namespace Sso
                 double? waitS;
                 try
                 {
-                    waitS = await Connect(handle, token).ConfigureAwait(false);
+                    waitS = await Connect(token).ConfigureAwait(false);
                 }
                 catch (RequestFailed failed) when (failed.Reason == "unavailable")
                 {
                     waitS = pauseS;
+                }
+                catch (HandleFailed failed)
+                {
+                    ExceptionDispatchInfo.Capture(failed.InnerException).Throw();
+                    throw;
                 }
                 if (waitS == null) return;
                 if (waitS == 0) continue;
@@ -58,7 +66,7 @@ namespace Sso
         }
 
         /// <summary>Returns the seconds until the next connection; null if the caller has had enough.</summary>
-        private async Task<double?> Connect(Func<Change, Task<bool>> handle, CancellationToken token)
+        private async Task<double?> Connect(CancellationToken token)
         {
             string bearer = await requests.Token().ConfigureAwait(false);
             using (var silence = CancellationTokenSource.CreateLinkedTokenSource(token))
@@ -76,9 +84,9 @@ namespace Sso
                         if ((int)response.StatusCode == 200 && isStream)
                         {
                             wasRenewed = false;
-                            return await Read(response, handle, silence).ConfigureAwait(false) ? (double?)null : pauseS;
+                            return await Read(response, silence).ConfigureAwait(false) ? (double?)null : pauseS;
                         }
-                        return await Refused(await Http.Read(response).ConfigureAwait(false), bearer, handle).ConfigureAwait(false);
+                        return await Refused(await Http.Read(response).ConfigureAwait(false), bearer).ConfigureAwait(false);
                     }
                 }
                 catch (Exception error) when (Http.IsLost(error) && !token.IsCancellationRequested)
@@ -88,12 +96,11 @@ namespace Sso
             }
         }
 
-        private async Task<double?> Refused(HttpAnswer answer, string bearer, Func<Change, Task<bool>> handle)
+        private async Task<double?> Refused(HttpAnswer answer, string bearer)
         {
             if (answer.Status == 400 && after != "")
             {
-                after = "";
-                return await handle(new Change { Id = "", Type = "reset", Data = "{}" }).ConfigureAwait(false) ? (double?)0 : null;
+                return await Pass(new Change { Id = "", Type = "reset", Data = "{}" }).ConfigureAwait(false) ? (double?)0 : null;
             }
             if (answer.Status == 401 && !wasRenewed)
             {
@@ -102,21 +109,23 @@ namespace Sso
                 return 0;
             }
             if (!ServiceRequests.IsPassing(answer.Status)) throw ServiceRequests.FailureOf(url, answer);
-            return Math.Max(answer.RetryAfterS ?? pauseS, 0.1);
+            return Math.Min(Math.Max(answer.RetryAfterS ?? pauseS, FirstPauseS), MaxRetryAfterS);
         }
 
         /// <summary>Returns true if the caller has had enough, false at the end of the stream.</summary>
-        private async Task<bool> Read(HttpResponseMessage response, Func<Change, Task<bool>> handle, CancellationTokenSource silence)
+        private async Task<bool> Read(HttpResponseMessage response, CancellationTokenSource silence)
         {
             Stream stream = await response.Content.ReadAsStreamAsync().ConfigureAwait(false);
             // Some frameworks do not heed the token of a read; the end of the stream ends the read everywhere.
             using (silence.Token.Register(stream.Dispose))
-            using (var reader = new StreamReader(stream, new UTF8Encoding(false)))
+            using (stream)
             {
+                var lines = new LineReader(stream);
                 var fields = new Dictionary<string, string>();
-                for (string line; (line = await reader.ReadLineAsync().ConfigureAwait(false)) != null;)
+                for (string line; (line = await lines.Next().ConfigureAwait(false)) != null;)
                 {
                     silence.CancelAfter(Silence);
+                    pauseS = FirstPauseS; // also after a heartbeat: the service is there
                     if (line != "")
                     {
                         int colon = line.IndexOf(':');
@@ -125,12 +134,34 @@ namespace Sso
                     }
                     Change change = ChangeOf(fields);
                     fields.Clear();
-                    if (change == null) continue;
-                    after = change.Id;
-                    pauseS = FirstPauseS;
-                    if (!await handle(change).ConfigureAwait(false)) return true;
+                    if (change != null && !await Pass(change).ConfigureAwait(false)) return true;
                 }
                 return false; // what is not complete comes again
+            }
+        }
+
+        /// <summary>Continues after this change only when the caller has handled it. Returns false if the caller has had
+        /// enough.</summary>
+        private async Task<bool> Pass(Change change)
+        {
+            bool isWanted;
+            try
+            {
+                isWanted = await handle(change).ConfigureAwait(false);
+            }
+            catch (Exception error)
+            {
+                throw new HandleFailed(error);
+            }
+            after = change.Id;
+            return isWanted;
+        }
+
+        /// <summary>Tells what the caller has thrown from the failures of the connection, which are of the same types.</summary>
+        private sealed class HandleFailed : Exception
+        {
+            public HandleFailed(Exception inner) : base(inner.Message, inner)
+            {
             }
         }
 

@@ -18,8 +18,13 @@ namespace Sso
     /// <summary>Sends requests. An answer that is null was lost.</summary>
     internal static class Http
     {
+        public const int MaxBytes = 16 << 20; // of an answer, and of a line of a stream
         public static readonly HttpClient Client =
-            new HttpClient(new HttpClientHandler { AllowAutoRedirect = false }) { Timeout = Timeout.InfiniteTimeSpan };
+            new HttpClient(new HttpClientHandler { AllowAutoRedirect = false })
+            {
+                Timeout = Timeout.InfiniteTimeSpan,
+                MaxResponseContentBufferSize = MaxBytes,
+            };
 
         /// <summary>The connection is not kept: a framework may repeat a request by itself on one that was lost.</summary>
         public static Task<HttpAnswer> Get(string url, int timeoutS)
@@ -50,6 +55,7 @@ namespace Sso
 
         public static async Task<HttpAnswer> Read(HttpResponseMessage response)
         {
+            await response.Content.LoadIntoBufferAsync(MaxBytes).ConfigureAwait(false);
             Json body = Json.Parse(await response.Content.ReadAsStringAsync().ConfigureAwait(false));
             return new HttpAnswer
             {

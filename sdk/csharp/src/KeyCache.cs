@@ -10,9 +10,10 @@ namespace Sso
     internal sealed class KeyCache
     {
         private const double MaxAgeS = 300; // a key that was retired is forgotten after this time
-        private const double UnknownKeyS = 30; // unknown keys fetch the set again at most once in this time
+        private const double UnknownKeyS = 10; // unknown keys fetch the set again at most once in this time
         private const double RetryS = 5; // after a fetch that failed
         private const int FetchS = 5;
+        private const double ClockStepS = 10; // further back the clock was set; another thread may have read it a bit later
 
         private readonly string url;
         private readonly SemaphoreSlim fetching = new SemaphoreSlim(1, 1);
@@ -51,7 +52,7 @@ namespace Sso
         private bool MustFetch(string kid, double now)
         {
             if (retryAt > now + RetryS || unknownAt > now + UnknownKeyS) retryAt = unknownAt = 0; // the clock was set back
-            bool isOld = keys == null || Math.Abs(now - fetchedAt) >= MaxAgeS;
+            bool isOld = keys == null || now - fetchedAt >= MaxAgeS || fetchedAt - now > ClockStepS;
             bool mustFetch = isOld && now >= retryAt;
             if (!mustFetch && keys != null && !keys.ContainsKey(kid) && now >= unknownAt)
             {

@@ -51,11 +51,11 @@ namespace Sso
         }
 
         /// <summary>Calls <paramref name="handle"/> with each change after a cursor, until it returns false or the token is
-        /// cancelled.</summary>
+        /// cancelled. What it throws ends the call, and leaves it unchanged.</summary>
         public Task Follow(string after, Func<Change, Task<bool>> handle, CancellationToken token = default(CancellationToken))
         {
             if (!requests.HasCredentials) throw new RequestFailed("refused", "the stream of changes needs credentials");
-            return new ChangeStream(baseUrl, requests).Follow(after, handle, token);
+            return new ChangeStream(baseUrl, requests, handle).Follow(after, token);
         }
 
         private async Task<IEnumerable<bool>> Ask(IReadOnlyList<Question> questions)

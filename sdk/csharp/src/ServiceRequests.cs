@@ -16,6 +16,7 @@ namespace Sso
         private const double MaxPauseS = 30;
         private const double RenewBeforeS = 30;
         private const double ShortPauseS = 0.5;
+        private const double MinRetryAfterS = 1;
 
         private readonly string baseUrl;
         private readonly string clientId; // null: no credentials, for a replica
@@ -114,7 +115,7 @@ namespace Sso
                 HttpAnswer answer = await Http.Send(make(), RequestS).ConfigureAwait(false);
                 bool isOk = answer != null && answer.Status >= 200 && answer.Status < 300;
                 if (isOk && answer.Body != null) return answer.Body;
-                double pauseS = answer?.RetryAfterS ?? ShortPauseS;
+                double pauseS = answer?.RetryAfterS == null ? ShortPauseS : Math.Max(answer.RetryAfterS.Value, MinRetryAfterS);
                 bool mayRepeat = (answer == null || IsPassing(answer.Status)) && pauseS <= MaxPauseS && number < Tries;
                 if (!mayRepeat) throw FailureOf(baseUrl + path, answer);
                 await Task.Delay(TimeSpan.FromSeconds(pauseS)).ConfigureAwait(false);

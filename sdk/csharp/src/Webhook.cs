@@ -33,6 +33,8 @@ namespace Sso
                 throw new WebhookRefused("malformed", "Webhook-Signature: expected t=<Unix seconds>,v1=<signature>");
             }
             string time = match.Groups[1].Value;
+            // Everybody can sign with an empty secret.
+            if (string.IsNullOrEmpty(secret)) throw new WebhookRefused("signature", "the secret is empty");
             if (!AreEqual(Signature(secret, time, body), match.Groups[2].Value))
             {
                 throw new WebhookRefused("signature", "the signature is wrong");

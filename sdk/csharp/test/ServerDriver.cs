@@ -1,6 +1,7 @@
 // The test program of this package: ServerDriver.exe BASE_URL FOLDER. The contract says what it reads and prints.
 using System;
 using System.Collections.Generic;
+using System.IO;
 using System.Linq;
 using System.Text;
 using System.Threading.Tasks;
@@ -38,6 +39,10 @@ namespace Sso
                 catch (PlayerRefused refused)
                 {
                     Print(new JsonWriter().Add("event", "refused").Add("reason", refused.Reason));
+                }
+                catch (IOException error)
+                {
+                    Print(new JsonWriter().Add("event", "thrown").Add("message", error.Message));
                 }
                 catch (WebhookRefused refused)
                 {
@@ -87,6 +92,8 @@ namespace Sso
             {
                 if (change.Type == "reset") Print(new JsonWriter().Add("event", "reset"));
                 else Print(new JsonWriter().Add("event", "change").Add("id", change.Id).Add("type", change.Type));
+                // Not part of the contract: what the caller throws looks like a lost connection.
+                if (command.Has("throw")) throw new IOException(command["throw"].Text);
                 if (change.Type != "reset") left--;
                 return Task.FromResult(left > 0);
             });

@@ -54,6 +54,7 @@ struct Player {
     bool guest = false;
     std::string jwt;     // for the game's own servers, which verify it; empty without a factor
     std::string linked;  // after `link`: "upgraded", or "merged" into an account that existed
+    bool stored = true;  // false: the token could not be stored, so the player must sign in again at the next start
 };
 
 struct Options {

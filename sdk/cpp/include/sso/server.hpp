@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sso/result.hpp"
@@ -36,7 +38,7 @@ struct User {
 };
 
 // Verifies user JWTs offline. The keys of the service are fetched at the first JWT, every five minutes, and for a key that is
-// not known yet, but for that at most every 30 seconds. While the service is away, the keys stay usable.
+// not known yet, but for that at most every 10 seconds. While the service is away, the keys stay usable.
 class Verifier {
 public:
     // `issuer` is the address of the service in its JWTs, if the game server reaches it by another one.
@@ -45,8 +47,10 @@ public:
     Verifier(const Verifier&) = delete;
     Verifier& operator=(const Verifier&) = delete;
 
-    // With a factor, the JWT must have been issued to this device. `now` is Unix seconds; 0: by the clock.
-    Outcome<User, Refusal> verify(const std::string& jwt, const std::string& factor = "", std::int64_t now = 0);
+    // With a factor, the JWT must have been issued to this device; an empty text is no device. Without one, any device is
+    // accepted. `now` is Unix seconds; 0: by the clock.
+    Outcome<User, Refusal> verify(const std::string& jwt, std::optional<std::string_view> factor = std::nullopt,
+                                  std::int64_t now = 0);
 
 private:
     struct State;
@@ -105,7 +109,7 @@ private:
 
 // Verifies an event that a webhook of the service has sent. `signature` is the header Webhook-Signature, `body` the body
 // as it came, `now` Unix seconds; 0: by the clock. Compare `Change::id` with the last one that you have handled: an event
-// may come twice.
+// may come twice. An empty secret is refused with `signature`.
 Outcome<Change, Refusal> verify_webhook(const std::string& signature, const std::string& body, const std::string& secret,
                                         std::int64_t now = 0);
 

@@ -17,7 +17,7 @@ public:
     virtual bool set(const std::string& name, const std::optional<std::string>& value) = 0;
 };
 
-// Keeps values in files that only the user of the system can read.
+// Keeps values in files that only the user of the system can read. The name of the folder is UTF-8, on Windows too.
 std::unique_ptr<Store> file_store(const std::string& folder);
 
 // Encrypts values, for example with the system's own store of keys. Both return nothing if they fail.

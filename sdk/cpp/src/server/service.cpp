@@ -49,7 +49,7 @@ Trouble trouble_of(const Exchange& exchange) {
 
 // How long to wait before the next try; nothing if another try is of no use.
 std::optional<double> pause_after(const Exchange& exchange, double usual_s) {
-    if (exchange.broken != Broken::no || exchange.answer.status == 200) return usual_s;
+    if (exchange.broken != Broken::no || is_event_stream(exchange.answer)) return usual_s;
     if (exchange.answer.status != 429 && !is_outage(exchange.answer)) return std::nullopt;
     return exchange.answer.headers.count("retry-after") ? static_cast<double>(retry_after_s(exchange.answer)) : usual_s;
 }
@@ -86,6 +86,12 @@ const char* name_of(Problem problem) {
     return "";
 }
 
+// An answer, or the failure to get a token for the request.
+struct Asked {
+    Exchange exchange;
+    bool had_token;
+};
+
 struct Service::State {
     std::string base_url, client_id, client_secret;
     std::atomic<bool> stopped{false};
@@ -121,23 +127,23 @@ struct Service::State {
     }
 
     // Sends a request with the token, and once more with a new one if the service no longer accepts it.
-    Exchange send_with_token(Request request, bool keep_connection) {
+    Asked send_with_token(Request request, bool keep_connection) {
         request.cancelled = &stopped;
         for (int attempt = 0;; ++attempt) {
             std::string used;
             if (!client_id.empty()) {
                 const auto current = valid_token();
-                if (!current) return current.failure();
+                if (!current) return {current.failure(), false};
                 used = *current;
                 request.headers.push_back("Authorization: Bearer " + used);
             }
             const Exchange exchange = keep_connection ? connections.send(request) : send(request);
-            if (exchange.broken != Broken::no || exchange.answer.status != 401 || used.empty() || attempt > 0) return exchange;
+            const bool is_old_token = exchange.broken == Broken::no && exchange.answer.status == 401 && !used.empty();
+            if (!is_old_token || attempt > 0) return {exchange, true};
             forget(used);
             request.headers.pop_back();
         }
     }
-
 };
 
 Service::Service(std::string base_url, std::string client_id, std::string client_secret)
@@ -161,7 +167,7 @@ Outcome<std::vector<bool>, Trouble> Service::check(const std::vector<Question>& 
         request.url = state_->base_url + "/access/v1/evaluations";
         request.body = JsonWriter().add_raw("evaluations", "[" + list + "]").str();
         request.timeout_s = request_s;
-        const Exchange exchange = state_->send_with_token(request, true);
+        const Exchange exchange = state_->send_with_token(request, true).exchange;
         if (add_answers(exchange, end - begin, answers)) {
             tries = 1;
             continue;
@@ -182,7 +188,6 @@ Outcome<Done, Trouble> Service::follow(const std::string& after, const std::func
     while (!state_->stopped) {
         EventStream stream([&](const std::string& id, const std::string& data) {
             const auto event = Json::parse(data);
-            usual_pause_s = 1;
             is_wanted = !event || handle(change_of(*event, data));
             if (!id.empty()) cursor = id;
             return is_wanted;
@@ -192,10 +197,14 @@ Outcome<Done, Trouble> Service::follow(const std::string& after, const std::func
         request.url = state_->base_url + "/api/admin/changes" + (cursor.empty() ? "" : "?after=" + escaped(cursor));
         request.headers = {"Accept: text/event-stream"};
         request.max_silence_s = max_silence_s;
-        request.on_piece = [&stream](const char* data, std::size_t size) { return stream.add(data, size); };
-        const Exchange exchange = state_->send_with_token(request, false);
+        request.on_piece = [&](const char* data, std::size_t size) {
+            usual_pause_s = 1;  // also after a heartbeat: the service is there
+            return stream.add(data, size);
+        };
+        const auto [exchange, had_token] = state_->send_with_token(request, false);
         if (!is_wanted) return Done{};
-        if (exchange.broken == Broken::no && exchange.answer.status == 400 && !cursor.empty()) {  // changes were deleted
+        const bool is_refused = had_token && exchange.broken == Broken::no && exchange.answer.status == 400;
+        if (is_refused && !cursor.empty()) {  // changes were deleted
             cursor.clear();
             if (!handle(Change{"", "reset", "", 0, ""})) return Done{};
             continue;

@@ -20,8 +20,14 @@ constexpr std::size_t max_jwt = 16 * 1024;
 constexpr long request_s = 5;
 constexpr std::int64_t max_age_s = 300;       // of the keys: a retired key is noticed by then
 constexpr std::int64_t retry_s = 5;           // after a failure
-constexpr std::int64_t unknown_pause_s = 30;  // so that JWTs with invented keys cause no load
+constexpr std::int64_t unknown_pause_s = 10;  // so that JWTs with invented keys cause no load
 constexpr std::int64_t never = -unknown_pause_s;
+constexpr std::int64_t clock_step_s = 10;  // another thread may have read the clock so much later
+
+// Whether so many seconds have passed, or the clock was set back.
+bool has_passed(std::int64_t seconds, std::int64_t since, std::int64_t now) {
+    return now - since >= seconds || since - now > clock_step_s;
+}
 
 std::string base64url(const unsigned char* data, std::size_t size) {
     std::string text = base64(data, size);
@@ -30,11 +36,17 @@ std::string base64url(const unsigned char* data, std::size_t size) {
     return text;
 }
 
-std::string factor_claim(const std::string& factor) {
+std::string factor_claim(std::string_view factor) {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned size = 0;
     if (EVP_Digest(factor.data(), factor.size(), digest, &size, EVP_sha256(), nullptr) != 1) return "";
     return base64url(digest, size);
+}
+
+// An empty factor is that of no device.
+bool has_factor(const Json& claims, std::string_view factor) {
+    const std::string claim = factor.empty() ? "" : factor_claim(factor);
+    return !claim.empty() && claims["fac"].text() == claim;
 }
 
 std::optional<Json> parse_part(const std::string& part) {
@@ -92,7 +104,7 @@ struct Verifier::State {
 
     bool is_stale(std::int64_t now) {
         const std::lock_guard<std::mutex> lock(keys_lock);
-        return !keys || now - fetched_at >= max_age_s;
+        return !keys || has_passed(max_age_s, fetched_at, now);
     }
 
     std::optional<PublicKey> known(const std::string& kid) {
@@ -116,12 +128,12 @@ struct Verifier::State {
         std::unique_lock<std::mutex> lock(fetch_lock, std::defer_lock);
         if (!current()) lock.lock();
         else if (!lock.try_lock()) return false;  // another thread fetches them; the old ones are good until then
-        return is_stale(now) && now - failed_at >= retry_s && fetch(now);
+        return is_stale(now) && has_passed(retry_s, failed_at, now) && fetch(now);
     }
 
     void fetch_for_unknown(const std::string& kid, std::int64_t now) {
         const std::lock_guard<std::mutex> lock(fetch_lock);
-        if (known(kid) || now - asked_for_unknown_at < unknown_pause_s) return;
+        if (known(kid) || !has_passed(unknown_pause_s, asked_for_unknown_at, now)) return;
         asked_for_unknown_at = now;
         fetch(now);
     }
@@ -154,7 +166,7 @@ Verifier::Verifier(std::string base_url, std::string issuer) : state_(std::make_
 
 Verifier::~Verifier() = default;
 
-Outcome<User, Refusal> Verifier::verify(const std::string& jwt, const std::string& factor, std::int64_t now) {
+Outcome<User, Refusal> Verifier::verify(const std::string& jwt, std::optional<std::string_view> factor, std::int64_t now) {
     if (!now) now = std::time(nullptr);
     const auto parts = split(jwt);
     if (!parts) return Refusal::malformed;
@@ -172,7 +184,7 @@ Outcome<User, Refusal> Verifier::verify(const std::string& jwt, const std::strin
     std::int64_t expires = claims["exp"].integer();
     if (claims.has("ends")) expires = std::min(expires, claims["ends"].integer());
     if (now >= expires) return Refusal::expired;
-    if (!factor.empty() && claims["fac"].text() != factor_claim(factor)) return Refusal::factor;
+    if (factor && !has_factor(claims, *factor)) return Refusal::factor;
     return User{claims["uid"].text(), claims["nick"].text(), claims["auth"].text(), claims["app_id"].integer(), expires};
 }
 

@@ -5,17 +5,18 @@ using System.Text;
 
 namespace Sso
 {
-    /// <summary>Encrypts values before another store keeps them, so that a copied file alone is of no use. What cannot be
-    /// decrypted counts as missing.</summary>
+    /// <summary>Encrypts values before another store keeps them, so that a copied file alone is of no use.</summary>
     public sealed class EncryptedStore : IStore
     {
         private const int IvSize = 16;
         private const int TagSize = 32;
+        private const string Unreadable = "";
         private readonly IStore inner;
         private readonly byte[] encryption;
         private readonly byte[] authentication;
 
-        /// <param name="secret">Of the game's choice: the same at each start, and another one on each device.</param>
+        /// <param name="secret">Of the game's choice: the same at each start, and another one on each device. With another
+        /// secret, nothing that is stored can be read.</param>
         public EncryptedStore(IStore inner, string secret)
         {
             if (string.IsNullOrEmpty(secret)) throw new ArgumentException("expected a secret", nameof(secret));
@@ -55,10 +56,10 @@ namespace Sso
             try
             {
                 byte[] all = Convert.FromBase64String(stored);
-                if (all.Length < IvSize + TagSize) return null;
+                if (all.Length < IvSize + TagSize) return Unreadable;
                 byte[] content = all.Take(all.Length - TagSize).ToArray();
                 byte[] tag = Tag(name, content);
-                if (tag.Where((part, at) => part != all[content.Length + at]).Any()) return null;
+                if (tag.Where((part, at) => part != all[content.Length + at]).Any()) return Unreadable;
                 using (Aes aes = Aes.Create())
                 using (ICryptoTransform transform = aes.CreateDecryptor(encryption, content.Take(IvSize).ToArray()))
                 {
@@ -68,7 +69,7 @@ namespace Sso
             }
             catch (Exception error) when (error is FormatException || error is CryptographicException)
             {
-                return null;
+                return Unreadable;
             }
         }
 

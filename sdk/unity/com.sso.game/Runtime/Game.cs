@@ -16,10 +16,12 @@ namespace Sso
         public string Linked = "";
     }
 
-    /// <summary>Where a game keeps its token and its guest key. Null removes a value.</summary>
+    /// <summary>Where a game keeps its token and its guest key.</summary>
     public interface IStore
     {
+        /// <summary>Returns null if nothing is stored, and an empty text if what is stored cannot be read.</summary>
         string Get(string name);
+        /// <summary>Null removes a value.</summary>
         void Set(string name, string value);
     }
 
@@ -31,6 +33,8 @@ namespace Sso
         public Action<string> ShowStage;
         /// <summary>Signs the requests with a new key, for games whose address is shared.</summary>
         public bool Sign;
+        /// <summary>For how many seconds the service may be away: a session outlives a restart of the service.</summary>
+        public double MaxOutageS = 60;
         /// <summary>Cancelled when the player gives up.</summary>
         public CancellationToken Token = CancellationToken.None;
     }
@@ -75,7 +79,7 @@ namespace Sso
         public async Task<Player> Resume(int tries = 3)
         {
             string stored = store.Get(TokenName);
-            if (stored == null) throw new SignInFailed(Reason.SignInNeeded, "nothing is stored");
+            if (string.IsNullOrEmpty(stored)) throw new SignInFailed(Reason.SignInNeeded, "nothing is stored, or it cannot be read");
             while (true)
             {
                 try
@@ -95,12 +99,11 @@ namespace Sso
             }
         }
 
-        /// <summary>Signs a guest in with the key of this device, which is made at the first call.</summary>
+        /// <summary>Signs a guest in with the key of this device, which is made at the first call. If it cannot be read,
+        /// this fails with Invalid and stores nothing.</summary>
         public async Task<Player> SignInAsGuest()
         {
-            string stored = store.Get(GuestKeyName);
-            SigningKey key = stored == null ? SigningKey.Create() : SigningKey.Read(stored);
-            if (stored == null) store.Set(GuestKeyName, key.Stored);
+            SigningKey key = GuestKey();
             string body = Fields()
                 .Add("public_key", key.PublicKey)
                 .Add("ts", DateTimeOffset.UtcNow.ToUnixTimeSeconds())
@@ -137,7 +140,7 @@ namespace Sso
             string stored = store.Get(TokenName);
             Player = null;
             store.Set(TokenName, null);
-            if (stored == null) return;
+            if (string.IsNullOrEmpty(stored)) return;
             try
             {
                 string body = new JsonWriter().Add("token", stored).ToString();
@@ -147,6 +150,19 @@ namespace Sso
             {
                 // The tokens end later, by themselves.
             }
+        }
+
+        /// <summary>A key that cannot be read is not replaced: it is the only way back to the guest's progress.</summary>
+        private SigningKey GuestKey()
+        {
+            string stored = store.Get(GuestKeyName);
+            if (stored != null)
+            {
+                return SigningKey.Read(stored) ?? throw new SignInFailed(Reason.Invalid, "the key of the guest cannot be read");
+            }
+            SigningKey key = SigningKey.Create();
+            store.Set(GuestKeyName, key.Stored);
+            return key;
         }
 
         private JsonWriter Fields()
@@ -166,10 +182,10 @@ namespace Sso
             using (var end = CancellationTokenSource.CreateLinkedTokenSource(options.Token))
             {
                 Task stages = options.ShowStage == null ? Task.CompletedTask : session.FollowStages(options.ShowStage, end.Token);
-                options.ShowLink(session.Link, session.Words);
                 try
                 {
-                    Player player = Keep(await session.Result(end.Token));
+                    options.ShowLink(session.Link, session.Words);
+                    Player player = Keep(await session.Result(options.MaxOutageS, end.Token));
                     await session.Close("Success");
                     return player;
                 }
@@ -186,14 +202,16 @@ namespace Sso
             }
         }
 
+        /// <summary>The stages are optional, so no error of them, nor of the game that shows them, ends a sign-in.</summary>
         private static async Task Ended(Task task)
         {
             try
             {
                 await task;
             }
-            catch (OperationCanceledException)
+            catch (Exception)
             {
+                // The result of the session counts.
             }
         }
 

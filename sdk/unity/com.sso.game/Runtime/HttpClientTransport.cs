@@ -13,8 +13,11 @@ namespace Sso
     /// <summary>Requests with HttpClient, for game servers, tools and tests: wherever there are threads.</summary>
     public sealed class HttpClientTransport : ITransport
     {
-        private static readonly HttpClient Http =
-            new HttpClient(new HttpClientHandler { AllowAutoRedirect = false }) { Timeout = Timeout.InfiniteTimeSpan };
+        private static readonly HttpClient Http = new HttpClient(new HttpClientHandler { AllowAutoRedirect = false })
+        {
+            Timeout = Timeout.InfiniteTimeSpan,
+            MaxResponseContentBufferSize = RawAnswer.MaxSize,
+        };
 
         public async Task<RawAnswer> Post(
             string url, string body, IReadOnlyDictionary<string, string> headers, int timeoutS, CancellationToken token)

@@ -126,6 +126,7 @@ namespace Sso
                         if (at == text.Length || text[at] != '"') throw new FormatException();
                         string name = ReadText();
                         Need(':');
+                        if (members.ContainsKey(name)) throw new FormatException(); // readers differ in which one they take
                         members[name] = Read(depth + 1);
                     }
                     while (Take(','));

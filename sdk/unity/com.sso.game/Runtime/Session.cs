@@ -12,7 +12,6 @@ namespace Sso
         private const string Path = "/proxy/api/gameSession/";
         private const int RequestS = 15;
         private const int PollS = 45; // longer than the 30 seconds for which the service holds a poll
-        private const double MaxOutageS = 60; // a session outlives a restart of the service
         private static readonly HashSet<int> FinalCodes = new HashSet<int> { 1000, 1008, 1009, 4403, 4404 };
 
         private readonly ITransport transport;
@@ -71,29 +70,35 @@ namespace Sso
             }
         }
 
-        /// <summary>Polls until the player has signed in. Returns the answer with the login.</summary>
-        public async Task<Json> Result(CancellationToken token)
+        /// <summary>Polls until the player has signed in. Returns the answer with the login. Lost connections and answers
+        /// of a proxy before the service (502 to 504) are one outage.</summary>
+        public async Task<Json> Result(double maxOutageS, CancellationToken token)
         {
             Stopwatch outage = null;
             while (true)
             {
                 double delay = 0;
+                string problem = null;
                 try
                 {
                     Answer answer = await Send("getGsidResult", new JsonWriter(), PollS, token);
-                    outage = null;
                     string status = answer.Body["status"].Text;
                     if (status == "OK") return answer.Body;
-                    if (status == "RETRY") delay = answer.Body["delay"].Number;
-                    else if (answer.IsOutage) delay = answer.RetryAfterS;
+                    if (answer.IsOutage)
+                    {
+                        problem = "HTTP " + answer.Status;
+                        delay = answer.RetryAfterS;
+                    }
+                    else if (status == "RETRY") delay = Math.Max(0, Math.Min(answer.Body["delay"].Number, 60));
                     else if (status != "CANCELLED") throw SignInFailed.Of(answer);
                 }
                 catch (ConnectionLost error)
                 {
-                    outage = outage ?? Stopwatch.StartNew();
-                    if (outage.Elapsed.TotalSeconds > MaxOutageS) throw new SignInFailed(Reason.Unavailable, error.Message);
+                    problem = error.Message;
                     delay = 1;
                 }
+                outage = problem == null ? null : outage ?? Stopwatch.StartNew();
+                if (outage?.Elapsed.TotalSeconds > maxOutageS) throw new SignInFailed(Reason.Unavailable, problem);
                 await transport.Delay(delay, token);
             }
         }
@@ -105,7 +110,7 @@ namespace Sso
             {
                 await Send("closeGsid", new JsonWriter().Add("status", status), 3, CancellationToken.None);
             }
-            catch (Exception error) when (error is ConnectionLost || error is SignInFailed)
+            catch (Exception)
             {
                 // Nothing depends on the answer.
             }

@@ -22,11 +22,19 @@ namespace Sso
         /// <summary>The private key as a text to store.</summary>
         public string Stored => Convert.ToBase64String(rsa.ExportCspBlob(true));
 
+        /// <summary>Returns null if the text is no private key.</summary>
         public static SigningKey Read(string stored)
         {
-            var rsa = new RSACryptoServiceProvider();
-            rsa.ImportCspBlob(Convert.FromBase64String(stored));
-            return new SigningKey(rsa);
+            try
+            {
+                var rsa = new RSACryptoServiceProvider();
+                rsa.ImportCspBlob(Convert.FromBase64String(stored));
+                return rsa.PublicOnly ? null : new SigningKey(rsa);
+            }
+            catch (Exception) // platforms differ in what they throw
+            {
+                return null;
+            }
         }
 
         /// <summary>Base64 of the DER of a SubjectPublicKeyInfo.</summary>

@@ -8,7 +8,8 @@ namespace Sso
     /// <summary>What a game needs from its engine: requests, and waiting without a thread.</summary>
     public interface ITransport
     {
-        /// <summary>Sends JSON. Throws ConnectionLost, or OperationCanceledException if the player gave up.</summary>
+        /// <summary>Sends JSON. Throws ConnectionLost, also for an answer that is longer than RawAnswer.MaxSize, or
+        /// OperationCanceledException if the player gave up.</summary>
         Task<RawAnswer> Post(
             string url, string body, IReadOnlyDictionary<string, string> headers, int timeoutS, CancellationToken token);
 
@@ -21,6 +22,7 @@ namespace Sso
 
     public sealed class RawAnswer
     {
+        public const int MaxSize = 1024 * 1024;
         public int Status;
         public string Content = "";
         public string Location = "";
@@ -42,7 +44,8 @@ namespace Sso
 
         public bool IsOutage => Status >= 502 && Status <= 504;
         public bool IsOk => Body["status"].Text == "OK";
-        public double RetryAfterS => int.TryParse(retryAfter, out int seconds) && seconds >= 0 ? seconds : 1;
+        /// <summary>For how many seconds to wait after an outage: at least 1, so that nobody asks without a pause.</summary>
+        public double RetryAfterS => int.TryParse(retryAfter, out int seconds) ? Math.Max(1, Math.Min(seconds, 60)) : 1;
 
         public static Answer Of(string url, RawAnswer raw)
         {

@@ -27,13 +27,11 @@ namespace Sso
                 UnityWebRequestAsyncOperation sending = request.SendWebRequest();
                 while (!sending.isDone)
                 {
-                    if (token.IsCancellationRequested)
-                    {
-                        request.Abort();
-                        token.ThrowIfCancellationRequested();
-                    }
+                    if (token.IsCancellationRequested || request.downloadedBytes > RawAnswer.MaxSize) request.Abort();
+                    token.ThrowIfCancellationRequested();
                     await Task.Yield(); // until the next frame
                 }
+                if (request.downloadedBytes > RawAnswer.MaxSize) throw new ConnectionLost("the answer is too long");
                 if (request.responseCode == 0) throw new ConnectionLost(request.error);
                 return new RawAnswer
                 {

@@ -188,6 +188,7 @@ struct FPaths {
     static FString Combine(const FString& Folder, const FString& Name) {
         return FString((std::wstring(*Folder) + TEXT("/") + *Name).c_str());
     }
+    static FString ConvertRelativePathToFull(const FString& Path) { return Path; }
 };
 
 // Textures.

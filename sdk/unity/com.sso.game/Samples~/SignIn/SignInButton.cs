@@ -1,3 +1,4 @@
+using System;
 using System.Threading;
 using Sso;
 using UnityEngine;
@@ -5,6 +6,7 @@ using UnityEngine;
 /// <summary>Put this on an object of a scene, and call SignIn from a button.</summary>
 public class SignInButton : MonoBehaviour
 {
+    private const string DeviceName = "sign_in.device";
     public string baseUrl = "http://localhost:8000";
     private readonly CancellationTokenSource given = new CancellationTokenSource();
     private string shown = "";
@@ -12,8 +14,14 @@ public class SignInButton : MonoBehaviour
 
     private void Awake()
     {
-        string device = SystemInfo.deviceUniqueIdentifier;
-        game = new Game(baseUrl, new UnityTransport(), new EncryptedStore(new PlayerPrefsStore(), device), device);
+        game = new Game(baseUrl, new UnityTransport(), new PlayerPrefsStore(), Device());
+    }
+
+    /// <summary>A random name of this device. Unity's own id can change, and is the same for all players on WebGL.</summary>
+    private static string Device()
+    {
+        if (!PlayerPrefs.HasKey(DeviceName)) PlayerPrefs.SetString(DeviceName, Guid.NewGuid().ToString("N"));
+        return PlayerPrefs.GetString(DeviceName);
     }
 
     public async void SignIn()

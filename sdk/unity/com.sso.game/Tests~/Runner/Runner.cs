@@ -27,12 +27,18 @@ internal static class Runner
     private static int Main(string[] arguments)
     {
         if (arguments.Length == 1) return Draw(QrCode.Of(arguments[0]));
-        foreach (MethodInfo test in typeof(StorageTests).GetMethods().Where(method => method.IsDefined(typeof(NUnit.Framework.TestAttribute))))
+        Run(new StorageTests());
+        Run(new GameTests());
+        return 0;
+    }
+
+    private static void Run(object tests)
+    {
+        foreach (MethodInfo test in tests.GetType().GetMethods().Where(method => method.IsDefined(typeof(NUnit.Framework.TestAttribute))))
         {
-            test.Invoke(new StorageTests(), null);
+            test.Invoke(tests, null);
             Console.WriteLine(test.Name);
         }
-        return 0;
     }
 
     private static int Draw(QrCode code)

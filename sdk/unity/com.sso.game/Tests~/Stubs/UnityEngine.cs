@@ -13,11 +13,6 @@ namespace UnityEngine
         public static void OpenURL(string url) { }
     }
 
-    public static class SystemInfo
-    {
-        public static string deviceUniqueIdentifier => "";
-    }
-
     public static class Time
     {
         public static double realtimeSinceStartupAsDouble => 0;
@@ -66,6 +61,7 @@ namespace UnityEngine.Networking
         public int timeout { get; set; }
         public int redirectLimit { get; set; }
         public long responseCode => 0;
+        public ulong downloadedBytes => 0;
         public string error => "";
         public void SetRequestHeader(string name, string value) { }
         public string GetResponseHeader(string name) => null;

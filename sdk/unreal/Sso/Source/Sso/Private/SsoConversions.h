@@ -23,6 +23,7 @@ inline FSsoPlayer PlayerFrom(const sso::Player& From)
 	Player.bGuest = From.guest;
 	Player.Jwt = FromUtf8(From.jwt);
 	Player.Linked = FromUtf8(From.linked);
+	Player.bStored = From.stored;
 	return Player;
 }
 

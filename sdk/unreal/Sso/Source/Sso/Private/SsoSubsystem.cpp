@@ -11,7 +11,8 @@ namespace
 std::unique_ptr<sso::Store> OpenStore(const FString& Folder, const FString& EncryptionKey)
 {
 	const FString Place = Folder.IsEmpty() ? FPaths::Combine(FPaths::ProjectSavedDir(), TEXT("Sso")) : Folder;
-	std::unique_ptr<sso::Store> Store = sso::file_store(ToUtf8(Place));
+	// Paths of Unreal are relative to the folder of the program, which need not be the working folder.
+	std::unique_ptr<sso::Store> Store = sso::file_store(ToUtf8(FPaths::ConvertRelativePathToFull(Place)));
 	if (EncryptionKey.IsEmpty())
 	{
 		return Store;

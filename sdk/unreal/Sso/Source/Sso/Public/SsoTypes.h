@@ -99,6 +99,10 @@ struct SSO_API FSsoPlayer
 	/** After a guest was linked: "upgraded", or "merged" into an account that existed. */
 	UPROPERTY(BlueprintReadOnly, Category = "Sso")
 	FString Linked;
+
+	/** False: the sign-in could not be stored, so the player must sign in again at the next start. */
+	UPROPERTY(BlueprintReadOnly, Category = "Sso")
+	bool bStored = true;
 };
 
 USTRUCT(BlueprintType)

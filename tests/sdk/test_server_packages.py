@@ -1,0 +1,91 @@
+"""Answers and arguments that must not mislead a game server in C++ or C#, beyond the scenarios of the contract."""
+
+import hashlib
+import hmac
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sdk.contract.packages import SERVER_PACKAGES, Package
+from sdk.contract.runner import SERVER_SCENARIOS, play
+
+Item = dict[str, Any]
+PACKAGES = [package for package in SERVER_PACKAGES if package.name in ("cpp", "csharp")]
+
+CREDENTIALS: Item = {"do": "credentials", "client_id": "tanks-server", "client_secret": "s3cret"}
+TOKEN = {"path": "POST /proxy/oauth/token", "answer": {"access_token": "access-1", "expires_in": 3600}}
+BUSY = {"status": 503, "headers": {"Retry-After": "0"}}
+
+FOLLOW: list[Item] = [CREDENTIALS, {"do": "follow", "after": "100", "count": 1}]
+CHANGES = {"path": "GET /api/admin/changes", "query": {"after": "100"}}
+CHANGE = 'id: 101\nevent: user_disabled\ndata: {"id":"101","type":"user_disabled","user_id":"1000"}\n\n'
+STREAM = {**CHANGES, "headers": {"Content-Type": "text/event-stream"}, "stream": [{"send": CHANGE}], "fault": "leave"}
+CHANGED = {"event": "change", "id": "101", "type": "user_disabled"}
+
+ASK = [{"do": "check", "questions": [{"user_id": "1000", "application_id": 10, "rule": "chat.kick"}]}]
+EVALUATIONS = {"path": "POST /access/v1/evaluations"}
+
+SCENARIO = json.loads((SERVER_SCENARIOS / "verify.json").read_text())
+JWT, KEYS = SCENARIO["runs"][0][0], SCENARIO["requests"][0]
+VERIFIED = {"event": "verified", "user_id": "1000"}
+
+
+def webhook(secret: str, body: str) -> Item:
+    signature = hmac.new(secret.encode(), f"1794801300.{body}".encode(), hashlib.sha256).hexdigest()
+    headers = {"Webhook-Signature": f"t=1794801300,v1={signature}"}
+    return {"do": "webhook", "headers": headers, "body": body, "secret": secret, "now": 1794801300}
+
+
+def refused(reason: str) -> Item:
+    return {"event": "refused", "reason": reason}
+
+
+def failed(reason: str) -> Item:
+    return {"event": "failed", "reason": reason}
+
+
+CASES: dict[str, tuple[list[Item], list[Item], list[Item]]] = {  # commands, requests, events
+    "empty_factor": ([JWT, {**JWT, "factor": ""}], [KEYS], [VERIFIED, refused("factor")]),
+    "clock_set_back": ([JWT, {**JWT, "now": JWT["now"] - 60}], [KEYS, KEYS], [VERIFIED, VERIFIED]),
+    "webhook": (
+        [webhook("", '{"id": "1"}'), webhook("key", '{"id": "1", "id": "2"}'), webhook("key", '{"id": "1"}')],
+        [],
+        [refused("signature"), refused("malformed"), {"event": "webhook", "id": "1"}],
+    ),
+    "check_has_a_pause": (
+        ASK,
+        [{**EVALUATIONS, **BUSY}, {**EVALUATIONS, "answer": {"evaluations": [{"decision": True}]}, "not_before_s": 1}],
+        [{"event": "checked", "answers": [True]}],
+    ),
+    "follow_has_a_pause": (FOLLOW, [TOKEN, {**CHANGES, **BUSY}, {**STREAM, "not_before_s": 1}], [CHANGED]),
+    "token_is_refused": (
+        FOLLOW,
+        [{**TOKEN, "status": 400, "answer": {"error": "invalid_client"}}],
+        [failed("invalid")],
+    ),
+    "no_stream": (FOLLOW, [TOKEN, {**CHANGES, "answer": "<html>Welcome</html>"}], [failed("not_a_service")]),
+}
+
+
+def problems(
+    package: Package, commands: list[Item], requests: list[Item], events: list[Item], folder: Path
+) -> list[str]:
+    if not package.is_built:
+        pytest.skip(f"the package {package.name} is not built: run scripts/sdk")
+    (folder / "case.json").write_text(json.dumps({"runs": [commands], "requests": requests, "events": events}))
+    return play("case", package.program, folder).problems
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+@pytest.mark.parametrize("case", CASES)
+def test_server_is_not_misled(package: Package, case: str, tmp_path: Path) -> None:
+    assert problems(package, *CASES[case], tmp_path) == []
+
+
+def test_what_the_caller_of_csharp_throws_is_no_lost_connection(tmp_path: Path) -> None:
+    [csharp] = [package for package in PACKAGES if package.name == "csharp"]
+    commands: list[Item] = [CREDENTIALS, {"do": "follow", "after": "100", "count": 1, "throw": "the disk is full"}]
+    events = [CHANGED, {"event": "thrown", "message": "the disk is full"}]
+    assert problems(csharp, commands, [TOKEN, STREAM], events, tmp_path) == []
