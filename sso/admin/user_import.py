@@ -19,7 +19,7 @@ BATCH_BODY = BodyLimit(2 * 1024 * 1024, 100_000)
 
 class UserBatch(AdminModel):
     users: Annotated[list[Any], Field(min_length=1, max_length=MAX_BATCH)]  # read one by one: a mistake skips one user
-    update: bool = False  # change users who exist, and give a password to those who have none
+    update: bool = False  # change the profile of users who exist, and give a password to verified ones without one
     passwords: bool = False  # with update: replace the passwords of users who exist
     override: bool = False  # import the users even if an assertion of an application fails
 

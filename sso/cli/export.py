@@ -1,6 +1,8 @@
 """sso export, and sso export users"""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -46,10 +48,11 @@ def users(ctx: click.Context, file: Path, with_hashes: bool) -> None:
     """
 
     async def work(local: LocalServices) -> int:
-        with _create(file) as output, Progress(f"writing {file}") as progress:
+        with Progress(f"writing {file}") as progress:
             return await _write(local, output, progress, with_hashes=with_hashes)
 
-    count = run_with_services(settings_of(ctx), work)
+    with _created(file) as output:
+        count = run_with_services(settings_of(ctx), work)
     echo(f"{count:,} users are in {file}")
 
 
@@ -65,6 +68,21 @@ async def _write(local: LocalServices, output: BinaryIO, progress: Progress, *, 
         count += 1
         progress.show(f"{count:,} users")
     return count
+
+
+@contextmanager
+def _created(file: Path) -> Iterator[BinaryIO]:
+    """Creates the file with the rights of the caller, before the command switches to the account of the service.
+
+    An export that fails leaves no file behind.
+    """
+    with _create(file) as output:
+        try:
+            yield output
+        except BaseException:
+            with suppress(OSError):
+                file.unlink()
+            raise
 
 
 def _create(file: Path) -> BinaryIO:

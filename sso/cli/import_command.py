@@ -40,7 +40,7 @@ def command() -> None:
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--from", "source", type=click.Choice(SOURCES), required=True, help="What has written the file.")
 @click.option("--dry-run", is_flag=True, help="Change nothing, and show what would be done.")
-@click.option("--update", is_flag=True, help="Also change users who exist, and give a password to those without one.")
+@click.option("--update", is_flag=True, help="Also change users who exist, and give verified ones a missing password.")
 @click.option("--passwords", is_flag=True, help="With --update: replace the passwords of users who exist, too.")
 @click.option(
     "--map", "mapping", type=click.Path(path_type=Path), help="JSON file: roles and groups become roles or tags."
@@ -144,6 +144,7 @@ def _report(file: Path | None) -> "Iterator[IO[bytes] | None]":
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
         raise CommandFailure(f"cannot write {file}: {error.strerror}") from None
+    os.fchmod(descriptor, 0o600)  # a file that existed has other rights
     with os.fdopen(descriptor, "wb") as opened:
         yield opened
 

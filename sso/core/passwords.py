@@ -7,7 +7,6 @@ from functools import cached_property
 import argon2
 
 from sso.core.fair_queue import FairQueue
-from sso.core.password_hashes.model import UnusableHash
 from sso.core.password_hashes.reading import read_password_hash
 from sso.core.thread_pool import ThreadPool, available_cpus
 
@@ -66,7 +65,6 @@ class Hasher:
             if hashed.startswith("$argon2"):
                 return self._argon2.verify(hashed, password)
             return read_password_hash(hashed).verify(password.encode())
-        except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError, UnusableHash):
-            return False
-        except UnicodeEncodeError:
+        except (argon2.exceptions.VerificationError, ValueError):
+            # ValueError: the hash, which another program has made, or the password cannot be read by the algorithm.
             return False

@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 from sso.accounts.errors import Banned
-from sso.accounts.model import User
-from sso.accounts.user_record import UserChanges
+from sso.accounts.history.events import EventKind, record_event
+from sso.accounts.model import User, login_key
+from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.errors import Conflict
 from sso.core.field_errors import FieldError
@@ -24,6 +25,7 @@ from sso.perm.stores.locks import lock_applications, lock_documents
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import save_record
 from sso.state.apply import RecordOperations
+from sso.state.imported_changes import changes_of, left_out, password_problem
 from sso.state.imported_user import ImportedUser, read_imported_user
 from sso.state.sections.applications import lock_active_application
 from sso.upstream.identity_store import find_link
@@ -33,9 +35,9 @@ from sso.upstream.provider_store import list_providers
 
 MAX_BATCH = 500
 BATCH_SECONDS = 60.0
-# What an import never changes of a user who exists: whoever registered the address here may not be its owner there.
-NOT_UPDATED = frozenset(("user_id", "login", "password", "email_verified", "totp_secret", "email_2fa", "disabled"))
 EXISTS = "there is already a user with this login"
+OTHER_USER = "user_id belongs to another user"
+ALREADY_SET = "the password was left out, because the user has one"
 
 
 class ImportOutcome(StrEnum):
@@ -47,7 +49,7 @@ class ImportOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class ImportOptions:
-    update: bool = False  # change the fields of users who exist, and give a password to those who have none
+    update: bool = False  # change the profile of users who exist, and give a password to verified ones without one
     passwords: bool = False  # with ``update``: replace their passwords, too
 
 
@@ -127,7 +129,7 @@ class UserImport:
         except FieldError as error:
             return ImportResult(ImportOutcome.SKIPPED, notes=[str(error)])
         result = ImportResult(ImportOutcome.CREATED, existing)
-        await self._link_identities(tx, existing, user, directory, result.notes)
+        await self._link_identities(tx, actor, existing, user, directory, result.notes)
         await _assign_roles(tx, actor, existing, user, directory)
         return result
 
@@ -140,17 +142,24 @@ class UserImport:
         password_hash: str | None,
         options: ImportOptions,
     ) -> ImportResult:
+        if existing.login_key != login_key(user.login):
+            return ImportResult(ImportOutcome.SKIPPED, notes=[OTHER_USER])
         if not options.update:
             return ImportResult(ImportOutcome.SKIPPED, existing.user_id, [EXISTS])
-        fields = user.model_dump(include=UserChanges.model_fields.keys() - NOT_UPDATED, exclude_unset=True)
-        may_set_password = options.passwords or existing.password_hash is None
-        new_hash = password_hash if may_set_password and password_hash != existing.password_hash else None
-        changed = await self._users.change(tx, actor, existing, UserChanges(**fields), new_hash)
+        notes = left_out(existing, user)
+        new_hash = _new_hash(existing, user, password_hash, options, notes)
+        changed = await self._users.change(tx, actor, existing, changes_of(existing, user), new_hash)
         outcome = ImportOutcome.UNCHANGED if changed == existing else ImportOutcome.UPDATED
-        return ImportResult(outcome, existing.user_id)
+        return ImportResult(outcome, existing.user_id, notes)
 
     async def _link_identities(
-        self, tx: Transaction, user_id: str, user: ImportedUser, directory: _Directory, notes: list[str]
+        self,
+        tx: Transaction,
+        actor: AuditActor,
+        user_id: str,
+        user: ImportedUser,
+        directory: _Directory,
+        notes: list[str],
     ) -> None:
         for identity in user.identities:
             provider = directory.providers.get(identity.provider)
@@ -161,9 +170,16 @@ class UserImport:
             else:
                 upstream = UpstreamIdentity(subject=identity.subject, name=identity.name)
                 try:
-                    await self._links.insert(tx, user_id, provider, upstream)
+                    await self._link(tx, actor, user_id, provider, upstream)
                 except Banned:
                     notes.append(f"the identity at {identity.provider} is banned: not linked")
+
+    async def _link(
+        self, tx: Transaction, actor: AuditActor, user_id: str, provider: IdentityProvider, identity: UpstreamIdentity
+    ) -> None:
+        await self._links.insert(tx, user_id, provider, identity)
+        await record_event(tx, user_id, EventKind.IDENTITY_LINKED, name=provider.name)
+        await trail.write(tx, actor, "user.link", user_id, None, {"provider": provider.provider_id})
 
 
 def _read(value: Any) -> ImportedUser | ImportResult:
@@ -171,6 +187,19 @@ def _read(value: Any) -> ImportedUser | ImportResult:
         return read_imported_user(value)
     except FieldError as error:
         return ImportResult(ImportOutcome.SKIPPED, notes=[str(error)])
+
+
+def _new_hash(
+    existing: User, user: ImportedUser, password_hash: str | None, options: ImportOptions, notes: list[str]
+) -> str | None:
+    """Returns the hash that replaces the stored one, or None and adds the reason to the notes."""
+    if password_hash is None or password_hash == existing.password_hash:
+        return None
+    problem = ALREADY_SET if existing.password_hash is not None else password_problem(existing, user)
+    if options.passwords or not problem:
+        return password_hash
+    notes.append(problem)
+    return None
 
 
 def _scope(users: Sequence[ImportedUser], application_ids: set[int]) -> Scope:

@@ -146,6 +146,15 @@ def test_account_page_form_is_blocked_after_five_failures(server: Server, form: 
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
 
 
+@pytest.mark.parametrize("stored", ["$2b$04$" + "z" * 53, "$scrypt$ln=16,r=1,p=1$c2FsdA$MDEyMzQ1Njc4OWFiY2RlZg", "x"])
+def test_attempts_with_a_stored_hash_that_cannot_be_read_fail_and_are_counted(server: Server, stored: str) -> None:
+    login = new_user(server)
+    query(server, "UPDATE users SET password_hash = $1 WHERE login = $2", stored, login)
+    with server.client() as client:
+        assert [fail(client, login).status_code for _ in range(FREE)] == [401] * FREE
+    assert last_block_seconds(server) == 1
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_account_is_blocked_after_five_failures(server: Server, way: str) -> None:
     failing, fields = WAYS[way]

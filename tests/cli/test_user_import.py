@@ -18,6 +18,7 @@ from tests.kit.server import Server
 EXAMPLES = Path(__file__).parents[2] / "examples" / "moving_in"
 GUIDE = Path(__file__).parents[2] / "docs" / "moving_in.rst"
 APPLICATION = 4711
+WEAK = "sha256$salt$13601bda4ea78e55a07b98866d2be6be0744e3866f13c00c811cab608a28f322"
 # The sources, their options, what is printed, and the passwords of users.
 SOURCES: dict[str, tuple[list[str], list[str], dict[str, str]]] = {
     "keycloak": (
@@ -89,6 +90,7 @@ def test_users_of_an_example_file_sign_in_with_the_password_that_they_had(
     assert f"$ sso import users examples/moving_in/{name} --from {source}" in GUIDE.read_text()
     command = ["import", "users", str(EXAMPLES / name), "--from", source, "--map", str(EXAMPLES / "map.json"), *options]
     report = tmp_path / "report.jsonl"
+    report.touch(0o644)
     tried = studio.sso(*command, "--dry-run")
     assert tried.stdout.startswith("would be: ")
     assert query(studio, "SELECT FROM users WHERE login_key LIKE $1", f"%@{source}.example") == []
@@ -144,23 +146,71 @@ def ann_id(user: dict[str, Any]) -> str:
     return str(orjson.loads(user["meta"])["imported"]["id"])
 
 
-def test_update_changes_fields_and_never_a_password_that_exists(studio: Server) -> None:
-    def run(*options: str, **fields: Any) -> str:
-        line = orjson.dumps({"login": "kit@move.example", **fields}).decode()
-        return studio.sso("import", "users", "-", "--from", "jsonl", *options, stdin=line).stdout.splitlines()[0]
+def import_one(server: Server, login: str, *options: str, **fields: Any) -> tuple[str, str]:
+    """Returns the outcome and the rest of what is printed."""
+    line = orjson.dumps({"login": login, **fields}).decode()
+    counts, _, notes = server.sso("import", "users", "-", "--from", "jsonl", *options, stdin=line).stdout.partition(
+        "\n"
+    )
+    [outcome] = [part.split()[0] for part in counts.split(", ") if part.endswith(" 1")]
+    return outcome, notes
 
-    weak = "sha256$salt$13601bda4ea78e55a07b98866d2be6be0744e3866f13c00c811cab608a28f322"
-    assert run(nick="Kit") == "created 1, updated 0, unchanged 0, skipped 0"
-    assert run(nick="Kim", password_hash=weak) == "created 0, updated 0, unchanged 0, skipped 1"
-    update = {"nick": "Kim", "email_verified": True, "password_hash": weak}
-    assert run("--update", **update) == "created 0, updated 1, unchanged 0, skipped 0"
-    kit = user_of(studio, "kit@move.example")
-    assert (kit["nick"], kit["email_verified"], kit["password_hash"]) == ("Kim", False, weak)
-    other = weak.replace("salt", "pepper")
-    assert run("--update", nick="Kim", password_hash=other) == "created 0, updated 0, unchanged 1, skipped 0"
-    assert user_of(studio, "kit@move.example")["password_hash"] == weak
-    assert run("--update", "--passwords", password_hash=other) == "created 0, updated 1, unchanged 0, skipped 0"
-    assert user_of(studio, "kit@move.example")["password_hash"] == other
+
+def test_update_changes_the_profile_and_no_password_that_exists(studio: Server) -> None:
+    login = "kit@move.example"
+    assert (
+        import_one(studio, login, nick="Kit", email_verified=True, meta={"a": 1, "b": 1}, tags=["old"])[0] == "created"
+    )
+    update: dict[str, Any] = {"nick": "Kim", "email_verified": True, "password_hash": WEAK, "meta": {"b": 2, "c": 2}}
+    assert import_one(studio, login, **update)[0] == "skipped"
+    granted: dict[str, Any] = {
+        "tags": ["staff"],
+        "purchases": ["gold"],
+        "level": "9",
+        "phone": "1",
+        "phone_verified": True,
+    }
+    granted |= {"identities": [{"provider": "google", "subject": "g-kit"}], "disabled": True}
+    granted |= {"roles": [{"application_id": APPLICATION, "role": "moderator"}]}
+    outcome, notes = import_one(studio, login, "--update", **update, **granted)
+    assert outcome == "updated"
+    for name in granted.keys() - {"disabled"}:
+        assert f"{name} of a user who exists was not changed" in notes
+    kit = user_of(studio, login)
+    assert (kit["nick"], kit["password_hash"], kit["disabled"]) == ("Kim", WEAK, True)
+    assert (kit["tags"], kit["purchases"], kit["level"], kit["phone_verified"]) == (["old"], [], "0", False)
+    assert orjson.loads(kit["meta"]) == {"a": 1, "b": 2, "c": 2}
+    assert query(studio, "SELECT FROM linked_identities WHERE user_id = $1", kit["user_id"]) == []
+    assert query(studio, "SELECT FROM role_assignments WHERE user_id = $1", kit["user_id"]) == []
+    other = WEAK.replace("salt", "pepper")
+    outcome, notes = import_one(studio, login, "--update", nick="Kim", password_hash=other, disabled=False)
+    assert (outcome, user_of(studio, login)["password_hash"]) == ("unchanged", WEAK)
+    assert "because the user has one" in notes
+    assert "disabled of a user who exists was not changed" in notes
+    assert import_one(studio, login, "--update", "--passwords", password_hash=other)[0] == "updated"
+    assert user_of(studio, login)["password_hash"] == other
+
+
+def test_update_gives_a_password_only_if_the_address_is_verified_here_and_there(studio: Server) -> None:
+    cases = [(True, False, {}), (False, True, {}), (True, True, {"totp_secret": "JBSWY3DPEHPK3PXPJBSWY3DP"})]
+    for number, (here, there, fields) in enumerate(cases):
+        login = f"squat{number}@move.example"
+        import_one(studio, login, email_verified=here)
+        outcome, notes = import_one(studio, login, "--update", email_verified=there, password_hash=WEAK, **fields)
+        assert (outcome, user_of(studio, login)["password_hash"]) == ("unchanged", None)
+        assert "the password was left out" in notes
+
+
+def test_user_id_of_another_user_skips_the_row(studio: Server) -> None:
+    import_one(studio, "owner@move.example", user_id="88100002", nick="Owner")
+    before = user_of(studio, "owner@move.example")
+    for options in ([], ["--update"], ["--update", "--passwords"]):
+        outcome, notes = import_one(
+            studio, "thief@move.example", *options, user_id="88100002", nick="X", password_hash=WEAK
+        )
+        assert outcome == "skipped"
+        assert "user_id belongs to another user" in notes
+    assert user_of(studio, "owner@move.example") == before
 
 
 @pytest.mark.parametrize(
@@ -195,9 +245,15 @@ def test_lines_that_are_no_users_are_skipped_with_a_reason(studio: Server) -> No
         '{"login": "big@move.example", "meta": {"x": "' + "y" * 70_000 + '"}}',
         '{"login": "b@move.example", "is": 1}',
     ]
+    lines.append('{"login": "d@move.example", "nick": "\\u0000"}')
+    lines.append('{"login": "e@move.example", "meta": {"x": [' + ",".join("1" * 20_000) + "]}}")
+    lines.append('{"login": "f@move.example", "meta": ' + '{"x":' * 63 + "1" + "}" * 63 + "}")
+    lines.append('{"login": "django@move.example", "password_hash": "!x9"}')
     lines.append('{"login": "c@move.example", "password_hash": "md5$salt$0123456789abcdef0123456789abcdef"}')
     done = studio.sso("import", "users", "-", "--from", "jsonl", stdin="\n".join(lines)).stdout
-    assert done.startswith("created 0, updated 0, unchanged 0, skipped 8\n")
+    assert done.startswith("created 1, updated 0, unchanged 0, skipped 11\n")
+    for text in ("has a NUL character", "at most 10000 values", "at most 64 levels", "no password that can be used"):
+        assert text in done
     for text in ("expected JSON (first: line 1)", "expected an object (first: line 2)", "64 KiB (first: line 7)"):
         assert text in done
     assert "is: unknown field (first: line 8)" in done
@@ -206,19 +262,22 @@ def test_lines_that_are_no_users_are_skipped_with_a_reason(studio: Server) -> No
 
 
 def test_exported_users_can_be_imported_and_hashes_need_an_option(studio: Server, tmp_path: Path) -> None:
-    weak = "sha256$salt$13601bda4ea78e55a07b98866d2be6be0744e3866f13c00c811cab608a28f322"
     user = {
         "login": "max@export.example",
         "user_id": "88100001",
         "nick": "Max",
         "email_verified": True,
         "tags": ["beta"],
-        "password_hash": weak,
+        "password_hash": WEAK,
         "totp_secret": "JBSWY3DPEHPK3PXPJBSWY3DP",
         "identities": [{"provider": "google", "subject": "g-88100001", "name": "Max"}],
         "roles": [{"application_id": APPLICATION, "role": "moderator"}],
     }
     studio.sso("import", "users", "-", "--from", "jsonl", stdin=orjson.dumps(user).decode())
+    [linked] = query(studio, "SELECT after FROM audit WHERE operation = 'user.link' AND target = '88100001'")
+    assert orjson.loads(linked["after"]) == {"provider": "google"}
+    [event] = query(studio, "SELECT detail FROM account_events WHERE user_id = '88100001' AND kind = 'identity_linked'")
+    assert orjson.loads(event["detail"])["name"] == "Google"
     plain, full = tmp_path / "plain.jsonl", tmp_path / "full.jsonl"
     studio.sso("export", "users", str(plain))
     studio.sso("export", "users", str(full), "--with-hashes")
@@ -240,7 +299,7 @@ def test_exported_users_can_be_imported_and_hashes_need_an_option(studio: Server
     assert "skipped 1" in studio.sso("import", "users", str(one), "--from", "jsonl").stdout
     query(studio, "DELETE FROM users WHERE user_id = '88100001'")
     assert "created 1" in studio.sso("import", "users", str(one), "--from", "jsonl").stdout
-    assert user_of(studio, "max@export.example")["password_hash"] == weak
+    assert user_of(studio, "max@export.example")["password_hash"] == WEAK
 
 
 def test_password_of_an_old_realm_is_that_of_a_new_one() -> None:

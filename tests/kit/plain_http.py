@@ -102,7 +102,9 @@ class _Connection:
     def read_head(self) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         while True:
             start, *lines = self._read_until(b"\r\n\r\n").split(b"\r\n")
-            _, status, reason = (start + b" ").split(b" ", 2)
+            version, status, reason = (start + b" ").split(b" ", 2)
+            if version == b"HTTP/1.0":
+                self.is_reusable = False
             if int(status) >= 200 or int(status) == 101:
                 fields = [line.partition(b":") for line in lines]
                 return int(status), [(name, value.strip()) for name, _, value in fields], reason.rstrip()

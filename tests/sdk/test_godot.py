@@ -1,5 +1,6 @@
-"""The QR code of the Godot addon, and the files of its two versions."""
+"""The Godot addon: its QR code, what it stores, outages, and the files of its two versions."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,17 +11,23 @@ import pytest
 import segno
 
 from sdk.contract.packages import PACKAGES, SDK, Package
+from tests.sdk.answering import answering
 
 GODOT = [package for package in PACKAGES if package.name.startswith("godot")]
 SHARED, GODOT_3 = SDK / "godot/addons/sso", SDK / "godot/godot3/addons/sso"
 
 
+def run(package: Package, script: str, **environment: str) -> str:
+    """Returns what a script of the folder test prints."""
+    command = [str(package.built), "--path", str(package.built.parent), "-s", f"test/{script}.gd"]
+    environment = os.environ | environment
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=200).stderr
+
+
 def qr_code(package: Package, text: str) -> list[list[int]]:
     """Returns the rows that the addon draws for a text."""
-    project = package.built.parent
-    command = [str(package.built), "--path", str(project), "-s", "test/qr.gd"]
-    done = subprocess.run(command, env=os.environ | {"SSO_TEXT": text}, capture_output=True, text=True, check=True)
-    return [[int(module) for module in row] for row in re.findall(r"^ROW ([01]+)$", done.stderr, re.MULTILINE)]
+    printed = run(package, "qr", SSO_TEXT=text)
+    return [[int(module) for module in row] for row in re.findall(r"^ROW ([01]+)$", printed, re.MULTILINE)]
 
 
 def link(length: int) -> str:
@@ -54,6 +61,51 @@ def test_camera_reads_the_qr_code(package: Package, tmp_path: Path) -> None:
     image.write_text(f"P1\n{len(framed) * scale} {len(lines)}\n" + "\n".join(lines))
     done = subprocess.run(["zbarimg", "-q", "--raw", str(image)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == link(67)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+GOOD_SALT = b'[sso]\n\nsalt="another"\n'
+
+
+@pytest.mark.parametrize("package", GODOT, ids=lambda package: package.name)
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"guest_key.bin": b"of another device", "token.bin": b"of another device"},
+        {"guest_key.bin": b"of another device", "token.bin": b"of another device", "salt.cfg": GOOD_SALT},
+        {"guest_key.bin": b"of another device", "token.bin": b"of another device", "salt.cfg": b"[broken"},
+        {"salt.cfg": b"[broken"},
+        {"salt.cfg": b""},
+    ],
+    ids=["no salt", "other salt", "broken salt", "only a broken salt", "only an empty salt"],
+)
+def test_what_cannot_be_read_is_not_overwritten(package: Package, files: dict[str, bytes], tmp_path: Path) -> None:
+    if not package.is_built:
+        pytest.skip(f"the package {package.name} is not built: run scripts/sdk")
+    folder = tmp_path / "sso"
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    commands = '{"do": "resume", "factor": "d"}\n{"do": "guest"}\n'
+    with answering(lambda path: (200, json.dumps({"status": "OK", "user_id": "1"}))) as base_url:
+        command = [*package.program, base_url, str(tmp_path)]
+        done = subprocess.run(command, input=commands, capture_output=True, text=True, check=True, timeout=200)
+    assert [json.loads(line)["reason"] for line in done.stdout.splitlines()] == ["sign_in_needed", "invalid"]
+    assert files_in(folder) == files
+
+
+@pytest.mark.parametrize("package", GODOT, ids=lambda package: package.name)
+def test_proxy_without_a_service_ends_the_sign_in_and_a_refused_call_changes_nothing(package: Package) -> None:
+    if not package.is_built:
+        pytest.skip(f"the package {package.name} is not built: run scripts/sdk")
+    session = json.dumps({"status": "OK", "gsid": "1", "match": "brave otter"})
+    with answering(lambda path: (502, "<html>") if "getGsidResult" in path else (200, session)) as base_url:
+        printed = run(package, "node", SSO_BASE_URL=base_url).lower()
+    assert "result unavailable\n" in printed
+    assert "busy true 1\n" in printed
 
 
 def names(pattern: str, file: Path) -> list[str]:

@@ -13,10 +13,12 @@ from sso.cli.records.types import Fields
 from sso.cli.user_files.mapping import NameMapping
 from sso.cli.user_files.model import Entries, SourceUser
 from sso.client import RequestRefused
+from sso.web.body import InvalidBody, parse_body
 
 BATCH = 250
 MAX_BATCH_BYTES = 1 << 20
 MAX_USER_BYTES = 1 << 16
+BYTES_PER_VALUE = 11  # a batch may have 100,000 values
 SKIPPED = "skipped"
 
 SendBatch = Callable[[Sequence[Fields]], Awaitable[Fields]]
@@ -96,12 +98,9 @@ class ImportRun:
         self._batch_bytes += size
 
     def _check(self, line: int, record: Fields) -> tuple[str, int]:
-        try:
-            size = len(orjson.dumps(record))
-        except TypeError:
-            return "expected Unicode text, and numbers of 64 bits", 0
-        if size > MAX_USER_BYTES:
-            return f"the user has more than {MAX_USER_BYTES // 1024} KiB", size
+        size, problem = _measure(record)
+        if problem:
+            return problem, size
         digest = hashlib.blake2b(login_key(str(record["login"])).encode(), digest_size=12).digest()
         first = self._lines.setdefault(digest, line)
         return (f"the same login is on line {first}" if first != line else ""), size
@@ -133,3 +132,18 @@ class ImportRun:
                 "notes": notes,
             }
             self._log.write(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE, default=str))
+
+
+def _measure(record: Fields) -> tuple[int, str]:
+    """Returns the bytes of a user, more if it has many small values, and what a whole batch would be refused for."""
+    try:
+        raw = orjson.dumps({"users": [record]})
+    except TypeError:
+        return 0, "expected Unicode text, and numbers of 64 bits"
+    if len(raw) > MAX_USER_BYTES:
+        return len(raw), f"the user has more than {MAX_USER_BYTES // 1024} KiB"
+    try:
+        parse_body(raw, "application/json")
+    except InvalidBody as error:
+        return len(raw), f"the user {error.problem}"
+    return max(len(raw), BYTES_PER_VALUE * sum(map(raw.count, (b",", b"[", b"{")))), ""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from sso.cli.context import CommandFailure
+from sso.cli.records.types import Fields
 from sso.cli.user_files.model import (
     Entries,
     JsonObject,
@@ -94,4 +95,12 @@ def _user(row: JsonObject) -> SourceUser:
         fields["roles"] = assigned
     identities = fields.pop("identities", [])
     linked = [item for item in identities if isinstance(item, dict)] if isinstance(identities, list) else []
-    return SourceUser(fields, source_id, names_of(row, "roles"), groups, linked)
+    return SourceUser(fields, source_id, names_of(row, "roles"), groups, linked, _without_password(fields))
+
+
+def _without_password(fields: Fields) -> list[str]:
+    """Removes what Django writes in place of a hash for users who have no password. Returns the note."""
+    if not text_of(fields, "password_hash").startswith("!"):
+        return []
+    del fields["password_hash"]
+    return ["the user has no password that can be used"]

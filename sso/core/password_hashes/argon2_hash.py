@@ -16,6 +16,7 @@ from sso.core.password_hashes.model import (
 
 MAX_KIB = MAX_MEMORY // 1024
 MAX_WORK = 8 * MAX_KIB  # memory in KiB times passes
+MAX_PASSES = 64  # each pass starts threads for each lane, which costs more than the memory if that is small
 MAX_PARALLELISM = 16
 _NUMBER = r"([1-9]\d{0,7})"
 _FORM = re.compile(
@@ -29,9 +30,11 @@ def read_argon2(text: str) -> PasswordHash:
     if match is None:
         raise UnusableHash("expected Argon2 as $argon2id$v=19$m=65536,t=3,p=4$SALT$DIGEST")
     memory = read_number(match[1], "memory of Argon2 in KiB", MAX_KIB)
-    if memory * int(match[2]) > MAX_WORK:
+    passes = read_number(match[2], "number of passes of Argon2", MAX_PASSES)
+    if memory * passes > MAX_WORK:
         raise UnusableHash(f"memory in KiB times passes (m * t) of Argon2 must be at most {MAX_WORK:,}")
-    read_number(match[3], "parallelism of Argon2", MAX_PARALLELISM)
+    if memory < 8 * read_number(match[3], "parallelism of Argon2", MAX_PARALLELISM):
+        raise UnusableHash("the memory of Argon2 in KiB must be at least 8 times its parallelism")
     decode_base64(match[4], "salt", minimum=8)
     decode_base64(match[5], "digest", minimum=MIN_DIGEST)
     return PasswordHash(text, "argon2", lambda password: _verify(text, password))

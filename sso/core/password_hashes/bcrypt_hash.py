@@ -7,7 +7,8 @@ from sso.core.password_hashes.model import PasswordHash, UnusableHash
 
 MAX_COST = 14
 MAX_PASSWORD = 72  # bytes; bcrypt ignores the rest
-_FORM = re.compile(r"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}", re.ASCII)
+_FORM = re.compile(r"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{21}([./A-Za-z0-9])[./A-Za-z0-9]{31}", re.ASCII)
+_ENDS_OF_SALTS = frozenset(".Oeu")  # the last character of the 22 has two bits of the 16 bytes
 
 
 def read_bcrypt(text: str) -> PasswordHash:
@@ -33,6 +34,8 @@ def _check(text: str) -> None:
         raise UnusableHash("expected bcrypt as $2b$COST$ and 53 characters")
     if not 4 <= int(form[1]) <= MAX_COST:
         raise UnusableHash(f"the cost of bcrypt must be from 4 to {MAX_COST}")
+    if form[2] not in _ENDS_OF_SALTS:
+        raise UnusableHash("the salt of bcrypt must be 16 bytes, so its last character is one of . O e u")
 
 
 def _verify(text: str, password: bytes) -> bool:

@@ -14,7 +14,8 @@ from sso.core.password_hashes.model import (
     read_number,
 )
 
-MAX_ITERATIONS = 2_000_000  # times the number of blocks that the digest has
+# Times the number of blocks that the digest has.
+MAX_ITERATIONS = {"sha1": 2_000_000, "sha256": 2_000_000, "sha512": 1_500_000}
 _DJANGO = re.compile(r"pbkdf2_(sha1|sha256|sha512)\$(\d+)\$([^$]*)\$([^$]+)", re.ASCII)
 _PASSLIB = re.compile(r"\$pbkdf2(?:-(sha1|sha256|sha512))?\$(\d+)\$([^$]*)\$([^$]+)", re.ASCII)
 _WERKZEUG = re.compile(r"pbkdf2:(sha1|sha256|sha512):(\d+)\$([^$]*)\$([^$]+)", re.ASCII)
@@ -50,7 +51,7 @@ def _parts(form: re.Pattern[str], text: str, expected: str) -> tuple[str, str, s
 
 def _pbkdf2(text: str, algorithm: str, iterations: str, salt: bytes, digest: bytes) -> PasswordHash:
     blocks = -(-len(digest) // hashlib.new(algorithm).digest_size)
-    count = read_number(iterations, "number of iterations", MAX_ITERATIONS // blocks)
+    count = read_number(iterations, "number of iterations", MAX_ITERATIONS[algorithm] // blocks)
 
     def verify(password: bytes) -> bool:
         return hmac.compare_digest(hashlib.pbkdf2_hmac(algorithm, password, salt, count, len(digest)), digest)

@@ -18,6 +18,9 @@ from sso.core.password_hashes.model import (
 )
 
 MAX_WORK = 3 * MAX_MEMORY  # bytes that are written: 128 * N * r * p
+# With a small N, most of the time goes into the 128 * r * p bytes that PBKDF2 makes, and reads again for each 32 bytes
+# of the digest.
+MAX_BLOCK, MAX_PARALLEL, MAX_DIGEST = 64, 16, 64
 _DJANGO = re.compile(r"scrypt\$(\d+)\$([^$]*)\$(\d+)\$(\d+)\$([^$]+)", re.ASCII)
 _PASSLIB = re.compile(r"\$scrypt\$ln=(\d+),r=(\d+),p=(\d+)\$([^$]*)\$([^$]+)", re.ASCII)
 _WERKZEUG = re.compile(r"scrypt:(\d+):(\d+):(\d+)\$([^$]*)\$([^$]+)", re.ASCII)
@@ -44,9 +47,10 @@ def read_firebase_scrypt(text: str) -> PasswordHash:
     """scrypt makes a key that encrypts the signer key of the project; the result is the digest."""
     match = _match(_FIREBASE, text, "$firebase-scrypt$m=14,r=8$SIGNER_KEY$SALT_SEPARATOR$SALT$DIGEST")
     n = 1 << read_number(match[1], "memory cost of scrypt", 20)
-    r = read_number(match[2], "rounds of scrypt", 64)
+    r = read_number(match[2], "rounds of scrypt", MAX_BLOCK)
     _check_cost(n, r, 1)
     signer_key, digest = decode_base64(match[3], "signer key", minimum=MIN_DIGEST), decode_base64(match[6], "digest")
+    _check_digest(digest)
     if len(signer_key) != len(digest):
         raise UnusableHash("the signer key must have as many bytes as the digest")
     salt = decode_base64(match[5], "salt") + decode_base64(match[4], "salt separator")
@@ -76,11 +80,11 @@ def _match(form: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
 
 def _scrypt(text: str, n: str, r: str, p: str, salt: bytes, digest: bytes) -> PasswordHash:
     cost, block, parallel = (
-        read_number(part, f"{name} of scrypt", 1 << 20) for part, name in ((n, "N"), (r, "r"), (p, "p"))
+        read_number(part, f"{name} of scrypt", maximum)
+        for part, name, maximum in ((n, "N", 1 << 20), (r, "r", MAX_BLOCK), (p, "p", MAX_PARALLEL))
     )
     _check_cost(cost, block, parallel)
-    if len(digest) < MIN_DIGEST:
-        raise UnusableHash(f"the digest must have at least {MIN_DIGEST} bytes")
+    _check_digest(digest)
 
     def verify(password: bytes) -> bool:
         computed = hashlib.scrypt(
@@ -91,8 +95,15 @@ def _scrypt(text: str, n: str, r: str, p: str, salt: bytes, digest: bytes) -> Pa
     return PasswordHash(text, "scrypt", verify)
 
 
+def _check_digest(digest: bytes) -> None:
+    if not MIN_DIGEST <= len(digest) <= MAX_DIGEST:
+        raise UnusableHash(f"the digest must have from {MIN_DIGEST} to {MAX_DIGEST} bytes")
+
+
 def _check_cost(n: int, r: int, p: int) -> None:
     if n < 2 or n & (n - 1):
         raise UnusableHash("N of scrypt must be a power of two")
+    if r < 4 and n >= 1 << 16 * r:
+        raise UnusableHash("N of scrypt must be less than 2 to the power of 16 * r")
     if 128 * n * r > MAX_MEMORY or 128 * n * r * p > MAX_WORK:
         raise UnusableHash("scrypt may use at most 128 MiB (128 * N * r), and at most 384 MiB with p (128 * N * r * p)")

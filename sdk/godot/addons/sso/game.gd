@@ -39,9 +39,9 @@ func link(guest: Dictionary) -> Dictionary:
 
 # Signs the player in with the stored token, without a browser.
 func resume(tries: int) -> Dictionary:
-	var token = _store.read(TOKEN)
+	var token = _token()
 	if token == "":
-		return Failure.make("sign_in_needed", "nothing is stored")
+		return Failure.make("sign_in_needed", "nothing is stored, or it cannot be read")
 	while true:
 		var outcome = _login("/proxy/api/login", {"token": token})
 		tries -= 1
@@ -63,11 +63,9 @@ func renew() -> Dictionary:
 # Signs a guest in with the key of this device, which is made at the first call.
 func sign_in_as_guest() -> Dictionary:
 	var key = Keys.new()
-	if not key.read(_store.read(GUEST_KEY)):
-		if not key.make():
-			return Failure.make("invalid", Keys.NOT_POSSIBLE)
-		if not _store.write(GUEST_KEY, key.text()):
-			return Failure.make("invalid", "the key of the guest cannot be stored")
+	var failure = _prepare_guest(key)
+	if failure != null:
+		return failure
 	var nonce = Crypto.new().generate_random_bytes(24).hex_encode()
 	var proof = {"public_key": key.public_key(), "ts": Platform.unix_time(), "nonce": nonce}
 	var text = Platform.encode(_fields(proof))
@@ -101,11 +99,30 @@ func check(player: Dictionary, application_id: int, rule: String) -> Dictionary:
 # Forgets the player and ends the sign-in, if the service can be reached. The key of a guest stays: it is the only way
 # back to the guest's progress.
 func sign_out() -> Dictionary:
-	var token = _store.read(TOKEN)
+	var token = _token()
 	_store.remove(TOKEN)
 	if token != "":
 		Http.post(_options.base_url + "/proxy/api/logout", Platform.encode({"token": token}), [], _task, SIGN_OUT_S)
 	return {"player": {}}
+
+
+# Reads the key of the guest, or makes one. Returns a failure, or null. A key that cannot be read is not replaced: it is
+# the only way back to the guest's progress.
+func _prepare_guest(key):
+	var stored = _store.read(GUEST_KEY)
+	if stored != null:
+		return null if key.read(stored) else Failure.make("invalid", "the key of the guest cannot be read")
+	if not key.make():
+		return Failure.make("invalid", Keys.NOT_POSSIBLE)
+	if not _store.write(GUEST_KEY, key.text()):
+		return Failure.make("invalid", "the key of the guest cannot be stored")
+	return null
+
+
+# Returns the stored token, or "" if there is none that can be read.
+func _token() -> String:
+	var stored = _store.read(TOKEN)
+	return "" if stored == null else stored
 
 
 func _with_browser(fields: Dictionary, headers: Array) -> Dictionary:

@@ -21,9 +21,9 @@ static func is_outage(answer: Dictionary) -> bool:
 	return answer.status in OUTAGES
 
 
-# Returns for how many seconds the service asks the game to wait, or 1.
+# Returns for how many seconds the service asks the game to wait: 1 to 60, so that nobody asks without a pause.
 static func retry_after_s(answer: Dictionary) -> int:
-	return int(max(1, int(answer.headers.get("retry-after", "1"))))
+	return int(clamp(int(answer.headers.get("retry-after", "1")), 1, 60))
 
 
 static func _exchange(http, target: Dictionary, text: String, headers: Array, task, deadline: int) -> Dictionary:

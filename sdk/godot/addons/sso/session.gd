@@ -9,8 +9,8 @@ const Task = preload("task.gd")
 const PATH = "/proxy/api/gameSession/"
 const POLL_S = 45  # longer than the 30 seconds for which the service holds a poll
 const CLOSE_S = 3
-const MAX_OUTAGE_MS = 60000  # a session outlives a restart of the service
 
+var max_outage_ms := 60000  # a session outlives a restart of the service
 var words := ""  # the game shows them next to the link; the page shows the same
 var _base_url := ""
 var _gsid := ""
@@ -47,30 +47,26 @@ func socket_url() -> String:
 	return "ws%s/ws/gameSession/refresh/%s%s" % [_base_url.substr(4, _base_url.length()), _gsid, _proof]
 
 
-# Polls until the player has signed in. Returns the answer, or a failure.
+# Polls until the player has signed in. Returns the answer, or a failure. Lost connections and answers of a proxy before
+# the service (502 to 504) are one outage.
 func result(task) -> Dictionary:
 	var outage_since = -1
 	while true:
 		var answer = _send("getGsidResult", {}, task, POLL_S)
 		var delay_s = 0.0
-		if answer.has("lost"):
+		if _is_away(answer):
 			if outage_since < 0:
 				outage_since = Platform.now_ms()
-			if Platform.now_ms() - outage_since > MAX_OUTAGE_MS:
-				return answer
-			delay_s = 1.0
-		elif answer.has("reason"):
+			if Platform.now_ms() - outage_since > max_outage_ms:
+				return Failure.of(answer)
+			delay_s = 1.0 if answer.has("lost") else float(Http.retry_after_s(answer))
+		elif answer.has("reason") or answer.body.status == "OK":
 			return answer
 		else:
 			outage_since = -1
-			var status = answer.body.status
-			if status == "OK":
-				return answer
-			if status == "RETRY":
-				delay_s = float(answer.body.get("delay", 0))
-			elif Http.is_outage(answer):
-				delay_s = Http.retry_after_s(answer)
-			elif status != "CANCELLED":
+			if answer.body.status == "RETRY":
+				delay_s = clamp(float(answer.body.get("delay", 0)), 0.0, 60.0)
+			elif answer.body.status != "CANCELLED":
 				return Failure.of(answer)
 		if not task.wait(delay_s):
 			return Failure.make("cancelled", "the player gave up")
@@ -80,6 +76,12 @@ func result(task) -> Dictionary:
 # Tells the service how the sign-in ended. "Error" makes the link unusable. Nothing depends on the answer.
 func close(status: String) -> void:
 	_send("closeGsid", {"status": status}, Task.new(), CLOSE_S)
+
+
+static func _is_away(answer: Dictionary) -> bool:
+	if answer.has("reason"):
+		return answer.has("lost")
+	return Http.is_outage(answer) and answer.body.status != "OK"
 
 
 func _send(name: String, fields: Dictionary, task, timeout_s: int) -> Dictionary:

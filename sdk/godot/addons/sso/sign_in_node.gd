@@ -60,8 +60,10 @@ func check(application_id: int, rule: String) -> int:
 
 # Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to the guest's progress.
 func sign_out() -> int:
-	player = {}
-	return _begin("sign_out", [])
+	var error = _begin("sign_out", [])
+	if error == OK:
+		player = {}
+	return error
 
 
 # Ends the sign-in that is under way, with `failed` and the reason cancelled. The link is of no use then.
@@ -113,7 +115,8 @@ func _finish(task, method: String, outcome) -> void:
 		emit_signal("signed_in", player)
 
 
-# A node that leaves the scene ends what is under way. So that a sign-in outlives a change of scenes, make it an
+# A node that leaves the scene ends what is under way. It waits for the threads, which the engine requires before they are
+# freed: for some milliseconds, or up to three seconds if the service does not answer that the link is closed. So that a sign-in outlives a change of scenes, make it an
 # autoload.
 func _notification(what: int) -> void:
 	if what == NOTIFICATION_EXIT_TREE or what == NOTIFICATION_PREDELETE:

@@ -12,21 +12,26 @@ func _init(folder):
 	_folder = folder
 
 
-# Returns the text, or "" if there is none or it cannot be read here.
-func read(name: String) -> String:
+# Returns the text, null if there is none, or "" if it cannot be read here. It writes nothing.
+func read(name: String):
+	if not Platform.file_exists(_path(name)):
+		return null
 	var file = ConfigFile.new()
-	if not Platform.file_exists(_path(name)) or file.load_encrypted(_path(name), _key()) != OK:
+	var key = _key()
+	if key == null or file.load_encrypted(_path(name), key) != OK:
 		return ""
-	return file.get_value("sso", "value", "")
+	return str(file.get_value("sso", "value", ""))
 
 
 # Replaces the text at once, so that a crash leaves the old one or the new one. Returns false if it could not be
 # written.
 func write(name: String, value: String) -> bool:
+	if not Platform.file_exists(_salt_path()) and not _make_salt():
+		return false
 	var file = ConfigFile.new()
 	var key = _key()
 	file.set_value("sso", "value", value)
-	if file.save_encrypted(_path(name) + ".new", key) != OK:
+	if key == null or file.save_encrypted(_path(name) + ".new", key) != OK:
 		return false
 	return Platform.rename_file(_path(name) + ".new", _path(name))
 
@@ -40,20 +45,30 @@ func _path(name: String) -> String:
 	return "%s/%s.bin" % [_folder, name]
 
 
+func _salt_path() -> String:
+	return _folder + "/salt.cfg"
+
+
+# Returns null without a salt that can be read.
 func _key():
 	if _cached_key == null:
-		_cached_key = (OS.get_unique_id() + _salt()).sha256_buffer()
+		var salt = _salt()
+		if salt != "":
+			_cached_key = (OS.get_unique_id() + salt).sha256_buffer()
 	return _cached_key
 
 
 func _salt() -> String:
-	var path = _folder + "/salt.cfg"
 	var file = ConfigFile.new()
-	if Platform.file_exists(path) and file.load(path) == OK:
-		return file.get_value("sso", "salt", "")
+	if not Platform.file_exists(_salt_path()) or file.load(_salt_path()) != OK:
+		return ""
+	return str(file.get_value("sso", "salt", ""))
+
+
+# A salt that cannot be read is never replaced: what was encrypted with it, such as the key of a guest, would be lost.
+func _make_salt() -> bool:
 	Platform.make_private_folder(_folder)
-	var salt = Marshalls.raw_to_base64(Crypto.new().generate_random_bytes(32))
-	file.set_value("sso", "salt", salt)
-	if file.save(path) != OK:
-		push_error("%s cannot be written: the player will have to sign in again at the next start" % path)
-	return salt
+	var file = ConfigFile.new()
+	file.set_value("sso", "salt", Marshalls.raw_to_base64(Crypto.new().generate_random_bytes(32)))
+	_cached_key = null
+	return file.save(_salt_path() + ".new") == OK and Platform.rename_file(_salt_path() + ".new", _salt_path())
