@@ -10,6 +10,7 @@ import segno
 
 from sdk.contract.packages import SDK
 from sdk.contract.runner import SCENARIOS, play
+from tests.kit.long_tests import takes_long
 
 PARTS = SDK / "cpp/build/sso_parts"
 LINK = "https://sso.example.com/?gsid=0c7c0f0e-4f0e-4f5c-9d1f-6f8f2b0f7a11"
@@ -60,3 +61,14 @@ def test_player_whose_token_cannot_be_stored_is_signed_in_and_knows_it(tmp_path:
     # A file is no folder.
     program = ("sh", "-c", f'exec {SDK}/cpp/build/sso_game_driver "$1" /dev/null/folder', "sh")
     assert play("ticket", program, tmp_path).problems == []
+
+
+@needs_build
+@takes_long
+def test_proxy_that_never_reaches_the_service_ends_a_sign_in(tmp_path: Path) -> None:
+    scenario = json.loads((SCENARIOS / "restart.json").read_text())
+    session, away = scenario["requests"][:2]
+    away = {**away, "status": 502, "headers": {"Retry-After": "31"}, "times": 3}
+    events = [scenario["events"][0], {"event": "failed", "reason": "unavailable"}]
+    (tmp_path / "away.json").write_text(json.dumps({**scenario, "requests": [session, away], "events": events}))
+    assert play("away", (f"{SDK}/cpp/build/sso_game_driver",), tmp_path).problems == []

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from sdk.contract.packages import SERVER_PACKAGES, Package
 from sdk.contract.runner import SERVER_SCENARIOS, play
+from tests.sdk.answering import answering
 
 Item = dict[str, Any]
 PACKAGES = [package for package in SERVER_PACKAGES if package.name in ("cpp", "csharp")]
@@ -89,3 +91,17 @@ def test_what_the_caller_of_csharp_throws_is_no_lost_connection(tmp_path: Path) 
     commands: list[Item] = [CREDENTIALS, {"do": "follow", "after": "100", "count": 1, "throw": "the disk is full"}]
     events = [CHANGED, {"event": "thrown", "message": "the disk is full"}]
     assert problems(csharp, commands, [TOKEN, STREAM], events, tmp_path) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+@pytest.mark.parametrize(("size", "event"), [(1000, "checked"), (17 << 20, "failed")])
+def test_long_answer_is_not_read(package: Package, size: int, event: str, tmp_path: Path) -> None:
+    if not package.is_built:
+        pytest.skip(f"the package {package.name} is not built: run scripts/sdk")
+    answer = json.dumps({"evaluations": [{"decision": True}], "more": " " * size})
+    with answering(lambda path: (200, answer)) as base_url:
+        command = [*package.program, base_url, str(tmp_path)]
+        done = subprocess.run(command, input=json.dumps(*ASK), capture_output=True, text=True, check=True, timeout=200)
+    printed = json.loads(done.stdout)
+    assert printed["event"] == event
+    assert printed.get("reason", "unavailable") == "unavailable"
