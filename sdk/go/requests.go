@@ -144,11 +144,16 @@ func isPassing(status int) bool {
 	return status == 429 || status == 502 || status == 503 || status == 504
 }
 
-// pauseAfter returns the time that the service asks for, or the given one.
+// pauseAfter returns the time that the service asks for, from a second to a minute, or the given one.
 func pauseAfter(response *http.Response, pause time.Duration) time.Duration {
 	seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 31)
-	if err != nil || seconds == 0 {
+	switch {
+	case err != nil:
 		return pause
+	case seconds < 1:
+		return time.Second
+	case seconds > 60:
+		return time.Minute
 	}
 	return time.Duration(seconds) * time.Second
 }

@@ -1,6 +1,7 @@
 package sso
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,7 +34,7 @@ func ReadWebhook(secret string, header http.Header, body []byte, now time.Time) 
 	}
 	event, ok := parseObject(body)
 	id, _ := event["id"].(string)
-	if !ok || id == "" {
+	if !ok || id == "" || hasTwice(json.NewDecoder(bytes.NewReader(body))) {
 		return Change{}, refuse(Malformed, "the body is no event")
 	}
 	kind, _ := event["type"].(string)

@@ -18,6 +18,7 @@ from sso.client.exchange import PASSING, Send, Step, Wait, read_answer, run_call
 
 SILENCE_S = 45.0  # there is a heartbeat every 15 seconds
 FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 30.0
+MAX_ASKED_S = 60.0  # however long the service asks for
 MAX_EVENT_BYTES = 8 << 20
 EVENT_STREAM = "text/event-stream"
 
@@ -69,7 +70,7 @@ def follow(credentials: Credentials | None, after: str, retries: int) -> FollowS
                     continue
                 if answer.status not in PASSING:
                     raise answer
-                wait_s = float(answer.retry_after or pause)
+                wait_s = min(float(answer.retry_after or pause), MAX_ASKED_S)
         except ClientError as error:
             if error.reason != "unavailable":
                 raise

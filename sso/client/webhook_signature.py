@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from sso.client.call import Record
 from sso.client.errors import WebhookRefused
@@ -31,9 +32,16 @@ def read_webhook(secret: str, headers: Mapping[str, str], body: bytes, now: floa
     if abs((time.time() if now is None else now) - int(timestamp)) > MAX_AGE_S:
         raise WebhookRefused("old", "the request is too old: it may be a recorded one")
     try:
-        event = json.loads(body)
+        event = json.loads(body, object_pairs_hook=_members)
     except (ValueError, RecursionError):
         event = None
     if not isinstance(event, dict) or not isinstance(event.get("id"), str):
         raise WebhookRefused("malformed", "the body is no event")
     return Record({"type": "permissions_changed", **event})
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member occurs twice")
+    return members

@@ -45,7 +45,7 @@ export function parsePart(part: string): Json {
 }
 
 /** Whether an object in this JSON has two members of one name: programs would not agree on which counts. */
-function hasTwice(json: string): boolean {
+export function hasTwice(json: string): boolean {
   const open: Set<string>[] = [];
   for (const [token, name] of json.matchAll(/("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}]/g)) {
     if (token === "{") open.push(new Set());

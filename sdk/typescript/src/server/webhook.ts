@@ -1,5 +1,5 @@
 import { WebhookRefused } from "./failure.js";
-import type { Json } from "./jwt.js";
+import { type Json, hasTwice } from "./jwt.js";
 import { parse } from "./requests.js";
 
 const MAX_AGE_S = 300;
@@ -35,8 +35,9 @@ export async function readWebhook(
     throw new WebhookRefused("signature", "the signature is wrong");
   }
   if (Math.abs(now - Number(time)) > MAX_AGE_S) throw new WebhookRefused("old", "the request is too old");
-  const data = parse(new TextDecoder().decode(content));
-  if (!data || typeof data.id !== "string") throw new WebhookRefused("malformed", "the body is no event");
+  const text = new TextDecoder().decode(content);
+  const data = parse(text);
+  if (!data || typeof data.id !== "string" || hasTwice(text)) throw new WebhookRefused("malformed", "the body is no event");
   return { id: data.id, type: String(data.type ?? "permissions_changed"), data };
 }
 
