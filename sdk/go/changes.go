@@ -37,11 +37,14 @@ func (s *Service) Follow(ctx context.Context, after string, handle func(Change) 
 	pause, refusals := firstPause, 0
 	for {
 		bearer, err := s.token.get(ctx)
-		if err != nil {
-			return err
+		isAway := ReasonOf(err) == Unavailable
+		status, asked := 0, time.Duration(0)
+		follower.progress = false
+		if err == nil {
+			status, asked, err = follower.connect(ctx, bearer)
 		}
-		status, asked, err := follower.connect(ctx, bearer)
 		switch {
+		case isAway: // as if the connection were lost
 		case err != nil:
 			return err
 		case follower.progress:
@@ -82,7 +85,6 @@ type follower struct {
 // connect reads one stream. Its end is no error. It returns the status, 0 without an answer, and the pause that the
 // service asks for.
 func (f *follower) connect(ctx context.Context, bearer string) (int, time.Duration, error) {
-	f.progress = false
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silence := time.AfterFunc(maxSilence, cancel)
@@ -136,6 +138,9 @@ func (f *follower) read(body io.Reader, alive func()) error {
 			}
 		}
 		fields = map[string]string{}
+	}
+	if lines.Err() == bufio.ErrTooLong {
+		return refuse(NotAService, "an event is too large")
 	}
 	return nil // what is not complete comes again
 }

@@ -58,7 +58,31 @@ func parsePart(part string) (map[string]interface{}, bool) {
 	if err != nil {
 		return nil, false
 	}
-	return parseObject(content)
+	object, ok := parseObject(content)
+	return object, ok && !hasTwice(json.NewDecoder(bytes.NewReader(content)))
+}
+
+// hasTwice reads a JSON value, and returns whether an object in it has two members of one name: programs would not
+// agree on which counts.
+func hasTwice(decoder *json.Decoder) bool {
+	token, _ := decoder.Token()
+	names := map[json.Token]bool{}
+	for (token == json.Delim('{') || token == json.Delim('[')) && decoder.More() {
+		if token == json.Delim('{') {
+			name, _ := decoder.Token()
+			if names[name] {
+				return true
+			}
+			names[name] = true
+		}
+		if hasTwice(decoder) {
+			return true
+		}
+	}
+	if _, isDelimiter := token.(json.Delim); isDelimiter {
+		_, _ = decoder.Token() // the end of the object or list
+	}
+	return false
 }
 
 // parseObject keeps numbers as they are written.

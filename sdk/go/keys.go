@@ -18,7 +18,7 @@ import (
 
 const (
 	maxKeySetAge   = 300 * time.Second // a key that was retired is forgotten after this time
-	unknownKeyTime = 30 * time.Second  // unknown keys fetch the set again at most once in this time
+	unknownKeyTime = 10 * time.Second  // unknown keys fetch the set again at most once in this time
 	fetchRetryTime = 5 * time.Second   // after a fetch that failed
 	fetchTimeout   = 5 * time.Second
 )

@@ -19,21 +19,28 @@ func PlayerOf(request *http.Request) *Player {
 	return player
 }
 
-// RequirePlayer passes on requests with the user JWT of a player (Authorization: Bearer) that belongs to the device in
-// the header Factor. Others get 401, or 503 if the keys of the service cannot be fetched.
+// RequirePlayer passes on requests with the user JWT of a player (Authorization: Bearer). With RequireFactor, it must
+// belong to the device in the header Factor. Others get 401, or 503 if the keys of the service cannot be fetched.
 func (v *Verifier) RequirePlayer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
 		scheme, jwt, _ := strings.Cut(request.Header.Get("Authorization"), " ")
 		if !strings.EqualFold(scheme, "Bearer") {
 			jwt = ""
 		}
-		player, err := v.VerifyDevice(request.Context(), strings.TrimSpace(jwt), request.Header.Get("Factor"))
+		player, err := v.playerOf(request, strings.TrimSpace(jwt))
 		if err != nil {
 			refuseRequest(response, err)
 			return
 		}
 		next.ServeHTTP(response, request.WithContext(context.WithValue(request.Context(), playerKey{}, player)))
 	})
+}
+
+func (v *Verifier) playerOf(request *http.Request, jwt string) (*Player, error) {
+	if v.RequireFactor {
+		return v.VerifyDevice(request.Context(), jwt, request.Header.Get("Factor"))
+	}
+	return v.Verify(request.Context(), jwt)
 }
 
 // RequireRule passes on requests of players who have the rule at the application. Others get 403. It belongs inside

@@ -22,7 +22,9 @@ type Player struct {
 type Verifier struct {
 	Issuer string           // the public address of the service, if it is reached at another one
 	Now    func() time.Time // for tests
-	keys   *keyCache
+	// RequireFactor makes RequirePlayer refuse requests without the factor of the player's device, as header Factor.
+	RequireFactor bool
+	keys          *keyCache
 }
 
 // NewVerifier returns a verifier for the service at this address.
@@ -60,7 +62,7 @@ func (v *Verifier) VerifyDevice(ctx context.Context, jwt, factor string) (*Playe
 	}
 	// The claim is no secret: it is in the JWT, which the caller has. So a plain comparison is enough.
 	digest := sha256.Sum256([]byte(factor))
-	if player.Claims["fac"] != base64.RawURLEncoding.EncodeToString(digest[:]) {
+	if factor == "" || player.Claims["fac"] != base64.RawURLEncoding.EncodeToString(digest[:]) {
 		return nil, refuse(Factor, "the JWT belongs to another device")
 	}
 	return player, nil

@@ -1,5 +1,6 @@
 """The two clients: ``SsoClient`` for ordinary programs, ``AsyncSsoClient`` for asyncio and Trio."""
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
@@ -10,7 +11,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from sso.client.call import ApiCall, ListCall, Record
-from sso.client.credentials import Calls, Credentials
+from sso.client.credentials import Calls, Credentials, LockedCredentials
 from sso.client.event_stream import OpenStream, Outcome, ReadStream, follow
 from sso.client.exchange import Step, Steps, Wait, exchange, run_calls
 from sso.client.limited_response import MAX_RESPONSE_BYTES, LimitedResponse
@@ -38,13 +39,14 @@ class SsoClient:
     ) -> None:
         """``options`` are those of ``httpx.Client``, such as ``verify`` and ``timeout``."""
         self.credentials = credentials
+        self._lock = threading.RLock()
         self._retries = retries
         self._max_bytes = max_response_bytes
         self._http = httpx.Client(base_url=url, headers=HEADERS, **{"timeout": TIMEOUT_S, **options})
 
     def send(self, call: ApiCall[T]) -> T:
         """Returns the result. Raises ClientError."""
-        return self._run(exchange(call, self.credentials, self._retries))
+        return self._run(exchange(call, self._locked_credentials(), self._retries))
 
     def run(self, calls: Calls[T]) -> T:
         """Sends the requests of a sign-in, such as ``UserLogin.sign_in``, and returns its result."""
@@ -71,7 +73,7 @@ class SsoClient:
 
         An event ``reset`` means that some were missed: read again what you keep.
         """
-        steps = follow(self.credentials, after, self._retries)
+        steps = follow(self._locked_credentials(), after, self._retries)
         outcome: Outcome = None
         stream = EventStream(self._http, self._max_bytes)
         try:
@@ -86,7 +88,11 @@ class SsoClient:
                 else:
                     outcome = self._perform(step)
         finally:
+            steps.close()
             stream.close()
+
+    def _locked_credentials(self) -> Credentials | None:
+        return LockedCredentials(self.credentials, self._lock) if self.credentials is not None else None
 
     def _run(self, steps: Steps[T]) -> T:
         outcome = None
@@ -96,6 +102,8 @@ class SsoClient:
         except StopIteration as done:
             result: T = done.value
             return result
+        finally:
+            steps.close()  # whatever happened, the lock is free again
 
     def _perform(self, step: Step) -> httpx.Response | httpx.TransportError | None:
         if isinstance(step, Wait):

@@ -7,6 +7,7 @@ works for both kinds of clients.
 import secrets
 import time
 from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -21,9 +22,25 @@ RENEW_BEFORE_S = 30  # seconds before the end of a token
 class Credentials(Protocol):
     def headers(self) -> SignIn: ...
 
-    def forget(self) -> bool:
-        """Called after 401. Returns whether another attempt may succeed: the token was not new."""
+    def forget(self, refused: Mapping[str, str]) -> bool:
+        """Called after 401, with the headers that were refused. Returns whether another attempt may succeed."""
         ...
+
+
+@dataclass
+class LockedCredentials:
+    """For threads: one gets the headers, and signs in if it must; the others wait for it."""
+
+    credentials: Credentials
+    lock: AbstractContextManager[object]  # reentrant: ``otp`` and ``on_renewal`` may send requests
+
+    def headers(self) -> SignIn:
+        with self.lock:
+            return (yield from self.credentials.headers())
+
+    def forget(self, refused: Mapping[str, str]) -> bool:
+        with self.lock:
+            return self.credentials.forget(refused)
 
 
 def new_factor() -> str:
@@ -42,7 +59,7 @@ class UserJwt:
         return {"Authorization": f"Bearer {self.jwt}", "Factor": self.factor}
         yield
 
-    def forget(self) -> bool:
+    def forget(self, refused: Mapping[str, str]) -> bool:
         return False
 
 
@@ -56,7 +73,7 @@ class ServiceToken:
         return {"Authorization": f"Bearer {self.token}"}
         yield
 
-    def forget(self) -> bool:
+    def forget(self, refused: Mapping[str, str]) -> bool:
         return False
 
 
@@ -78,10 +95,15 @@ class RenewedToken:
     def keep(self, value: str, seconds: float) -> None:
         self.value, self.ends = value, time.monotonic() + seconds
 
-    def drop(self) -> bool:
-        """Returns whether there was a token."""
-        had_one, self.value = bool(self.value), ""
-        return had_one
+    @property
+    def header(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.value}"}
+
+    def drop(self, refused: Mapping[str, str]) -> bool:
+        """Drops the token if it is the refused one: another thread may have renewed it. A new one may succeed."""
+        if refused.get("Authorization") == self.header["Authorization"]:
+            self.value = ""
+        return True
 
 
 @dataclass
@@ -103,10 +125,10 @@ class ServiceClient:
                 "POST", "/proxy/oauth/token", read_body, form=form, authenticated=False, only_asks=True
             )
             self._token.keep(answer["access_token"], answer["expires_in"])
-        return {"Authorization": f"Bearer {self._token.value}"}
+        return self._token.header
 
-    def forget(self) -> bool:
-        return self._token.drop()
+    def forget(self, refused: Mapping[str, str]) -> bool:
+        return self._token.drop(refused)
 
 
 @dataclass
@@ -125,7 +147,7 @@ class SessionToken:
         if not self.jwt.is_valid:
             answer = yield _login(token=self.token, factor=self.factor)
             self.use(answer)
-        return {"Authorization": f"Bearer {self.jwt.value}", "Factor": self.factor}
+        return {**self.jwt.header, "Factor": self.factor}
 
     def use(self, answer: dict[str, Any]) -> None:
         """Takes the tokens of a login."""
@@ -134,8 +156,8 @@ class SessionToken:
         if self.on_renewal:
             self.on_renewal(self.token)
 
-    def forget(self) -> bool:
-        return self.jwt.drop()
+    def forget(self, refused: Mapping[str, str]) -> bool:
+        return self.jwt.drop(refused)
 
 
 class _SessionLogin:
@@ -152,8 +174,8 @@ class _SessionLogin:
         """Signs in. Raises OtpMissing if a code is needed and there is none."""
         raise NotImplementedError
 
-    def forget(self) -> bool:
-        return self._session is not None and self._session.forget()
+    def forget(self, refused: Mapping[str, str]) -> bool:
+        return self._session is not None and self._session.forget(refused)
 
     def _use(self, answer: dict[str, Any]) -> SessionToken:
         self._session = SessionToken(answer["token"], self.factor)
@@ -222,7 +244,7 @@ class BrowserLogin:
             form = {"grant_type": "refresh_token", "refresh_token": self.refresh_token, "client_id": self.client_id}
             tokens = yield ApiCall("POST", "/proxy/oauth/token", read_body, form=form, authenticated=False)
             yield from self.use(tokens)
-        return {"Authorization": f"Bearer {self.jwt.value}", "Factor": self.factor}
+        return {**self.jwt.header, "Factor": self.factor}
 
     def use(self, tokens: dict[str, Any]) -> Calls[None]:
         """Takes the tokens of the token endpoint, and exchanges the access token for a user JWT."""
@@ -233,8 +255,8 @@ class BrowserLogin:
         answer = yield ApiCall("POST", "/proxy/oauth/exchangeToken", read_body, headers=headers, authenticated=False)
         self.jwt.keep(answer["token"], _seconds_left(answer["token"]))
 
-    def forget(self) -> bool:
-        return self.jwt.drop()
+    def forget(self, refused: Mapping[str, str]) -> bool:
+        return self.jwt.drop(refused)
 
 
 def _login(**fields: str) -> ApiCall[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Django: decorators that put the player of a request into ``request.player``, and require a rule.
 
 The settings of Django have ``SSO = {"url", "client_id", "client_secret", "application_id"}``; without rules, ``url`` is
-enough::
+enough. ``"require_factor": True`` also requires the factor of the player's device, as header ``Factor``::
 
     @signed_in
     def inventory(request): return JsonResponse({"user_id": request.player.user_id})
@@ -34,7 +34,8 @@ def guard() -> PlayerGuard:
     options = settings.SSO
     url, client_id = options["url"], options.get("client_id")
     sso = SsoClient(url, ServiceClient(client_id, options["client_secret"])) if client_id else None
-    return PlayerGuard(PlayerVerifier(url), sso, options.get("application_id", 0))
+    application_id, require_factor = options.get("application_id", 0), options.get("require_factor", False)
+    return PlayerGuard(PlayerVerifier(url), sso, application_id, require_factor=require_factor)
 
 
 def signed_in(view: View) -> View:

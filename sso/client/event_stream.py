@@ -52,8 +52,9 @@ def follow(credentials: Credentials | None, after: str, retries: int) -> FollowS
             if isinstance(outcome, httpx.Response) and is_stream(outcome):
                 was_renewed, events = False, EventParser()
                 while isinstance(piece := (yield ReadStream()), bytes) and piece:
+                    pause = wait_s = FIRST_PAUSE_S  # a quiet stream has only heartbeats
                     for event in events.feed(piece):
-                        after, pause, wait_s = event["id"], FIRST_PAUSE_S, FIRST_PAUSE_S
+                        after = event["id"]
                         yield event
             elif isinstance(outcome, httpx.Response):
                 answer = read_answer(outcome)
@@ -63,7 +64,7 @@ def follow(credentials: Credentials | None, after: str, retries: int) -> FollowS
                     after = ""
                     yield Record(type="reset")
                     continue
-                if answer.status == 401 and not was_renewed and credentials is not None and credentials.forget():
+                if answer.status == 401 and not was_renewed and credentials is not None and credentials.forget(headers):
                     was_renewed = True
                     continue
                 if answer.status not in PASSING:

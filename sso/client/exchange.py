@@ -48,7 +48,7 @@ def exchange(call: ApiCall[T], credentials: Credentials | None, retries: int) ->
             return _result(call, (yield from _send(call, headers, retries)))
         except RequestRefused as error:
             is_expired = error.status == 401 and call.authenticated
-            if is_last or not (is_expired and credentials is not None and credentials.forget()):
+            if is_last or not (is_expired and credentials is not None and credentials.forget(headers)):
                 raise
     raise AssertionError  # the last attempt returns or raises
 

@@ -59,12 +59,15 @@ class PlayerDenied(Exception):
         return {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": str(RETRY_AFTER_S)}}.get(self.status, {})
 
 
-def read_jwt(headers: RequestHeaders) -> tuple[str, str | None]:
-    """Returns the JWT of a request and its factor, if the game sends one. Raises PlayerDenied."""
+def read_jwt(headers: RequestHeaders, *, require_factor: bool) -> tuple[str, str | None]:
+    """Returns the JWT of a request, and its factor if it is required. Raises PlayerDenied.
+
+    A factor that is not required is not read: who has stolen a JWT would leave it out.
+    """
     authorization = headers.get("Authorization") or ""
     if authorization[: len(PREFIX)].lower() != PREFIX:
         raise PlayerDenied(401, "the user JWT of a player is required: Authorization: Bearer …")
-    return authorization[len(PREFIX) :], headers.get("Factor")
+    return authorization[len(PREFIX) :], (headers.get("Factor") or "") if require_factor else None
 
 
 def refused_player(error: PlayerRefused) -> PlayerDenied:
@@ -72,15 +75,26 @@ def refused_player(error: PlayerRefused) -> PlayerDenied:
 
 
 class PlayerGuard:
-    """``application_id`` is the application whose rules are asked for."""
+    """``application_id`` is the application whose rules are asked for.
 
-    def __init__(self, verifier: VerifiesPlayers, checks: RuleChecks | None = None, application_id: int = 0) -> None:
+    With ``require_factor`` a request needs the factor of the player's device, as header ``Factor``.
+    """
+
+    def __init__(
+        self,
+        verifier: VerifiesPlayers,
+        checks: RuleChecks | None = None,
+        application_id: int = 0,
+        *,
+        require_factor: bool = False,
+    ) -> None:
         self._verifier, self._checks, self._application_id = verifier, checks, application_id
+        self._require_factor = require_factor
 
     def player(self, headers: RequestHeaders) -> VerifiedPlayer:
         """Raises PlayerDenied."""
         try:
-            return self._verifier.verify(*read_jwt(headers))
+            return self._verifier.verify(*read_jwt(headers, require_factor=self._require_factor))
         except PlayerRefused as error:
             raise refused_player(error) from None
 
@@ -99,14 +113,20 @@ class AsyncPlayerGuard:
     """The same for asyncio and Trio."""
 
     def __init__(
-        self, verifier: AsyncVerifiesPlayers, checks: AsyncRuleChecks | None = None, application_id: int = 0
+        self,
+        verifier: AsyncVerifiesPlayers,
+        checks: AsyncRuleChecks | None = None,
+        application_id: int = 0,
+        *,
+        require_factor: bool = False,
     ) -> None:
         self._verifier, self._checks, self._application_id = verifier, checks, application_id
+        self._require_factor = require_factor
 
     async def player(self, headers: RequestHeaders) -> VerifiedPlayer:
         """Raises PlayerDenied."""
         try:
-            return await self._verifier.verify(*read_jwt(headers))
+            return await self._verifier.verify(*read_jwt(headers, require_factor=self._require_factor))
         except PlayerRefused as error:
             raise refused_player(error) from None
 

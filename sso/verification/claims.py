@@ -41,7 +41,7 @@ def check_jwt(jwt: str, key: PublicKey, issuer: str, factor: str | None, now: fl
     if min(exp, ends) <= now:
         raise PlayerRefused("expired", "the JWT has expired")
     # The claim is no secret: the caller has the JWT. So a plain comparison is enough.
-    if factor is not None and claims.get("fac") != _digest(factor):
+    if factor is not None and (not factor or claims.get("fac") != _digest(factor)):
         raise PlayerRefused("factor", "the JWT belongs to another device")
     return VerifiedPlayer(str(uid), str(claims.get("auth", "")), str(claims.get("nick", "")), claims)
 

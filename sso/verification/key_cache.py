@@ -7,7 +7,7 @@ from sso.core.jwks import read_published_jwks
 from sso.core.keys import PublicKey, UnusableKey
 
 MAX_AGE_S = 300.0  # a key that was retired is forgotten after this time
-UNKNOWN_KEY_S = 30.0  # unknown keys fetch the set again at most once in this time
+UNKNOWN_KEY_S = 10.0  # unknown keys fetch the set again at most once in this time
 RETRY_S = 5.0  # after a fetch that failed
 
 

@@ -45,7 +45,7 @@ class PlayerVerifier(_Verification):
         self._sso = SsoClient(self._url, **{**OPTIONS, **options})
 
     def verify(self, jwt: str, factor: str | None = None) -> VerifiedPlayer:
-        """With a factor, the JWT must belong to the device that sent it. Raises PlayerRefused."""
+        """With a factor, the JWT must belong to that device; None does not ask. Raises PlayerRefused."""
         now, kid = self._clock(), read_kid(jwt)
         # One thread fetches. Others wait for it only if they cannot go on with the old set.
         if self._lock.acquire(blocking=not self._keys.has(kid)):
@@ -73,7 +73,7 @@ class AsyncPlayerVerifier(_Verification):
         self._sso = AsyncSsoClient(self._url, **{**OPTIONS, **options})
 
     async def verify(self, jwt: str, factor: str | None = None) -> VerifiedPlayer:
-        """With a factor, the JWT must belong to the device that sent it. Raises PlayerRefused."""
+        """With a factor, the JWT must belong to that device; None does not ask. Raises PlayerRefused."""
         now, kid = self._clock(), read_kid(jwt)
         self._lock = self._lock or anyio.Lock()
         if not (self._lock.locked() and self._keys.has(kid)):

@@ -93,7 +93,12 @@ def test_password_login_renews_its_jwt_with_the_session_token(administration: Ad
     login = UserLogin("client-root@example.com", PASSWORD)
     with SsoClient(administration.url, login) as client:
         assert client.send(audit.list(limit=1)).records
-        login.forget()  # as after 401
+        refused = client.run(login.headers())
+        assert login.forget(refused)  # as after 401
+        assert client.run(login.headers()) != refused
+        login.forget(refused)  # is not the present one any more
+        assert login._session is not None
+        assert login._session.jwt.is_valid
         assert client.send(audit.list(limit=1)).records
 
 

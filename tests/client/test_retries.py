@@ -1,15 +1,18 @@
 """Retries of the client, against a small server that answers as it is told."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import httpx
 import pytest
 
 from sso.client import (
     ConnectionFailed,
     RequestRefused,
+    ServiceClient,
     ServiceToken,
     SessionToken,
     SignInRequired,
@@ -18,6 +21,8 @@ from sso.client import (
     users,
 )
 from sso.client.credentials import RenewedToken
+from sso.client.event_stream import follow
+from sso.client.exchange import Wait
 from tests.kit.ports import free_port
 
 
@@ -111,3 +116,40 @@ def test_token_that_stays_refused_is_renewed_once(scripted: ScriptedServer) -> N
 def test_missing_server_is_a_connection_error() -> None:
     with SsoClient(f"http://127.0.0.1:{free_port()}", retries=1) as client, pytest.raises(ConnectionFailed):
         client.send(users.get("1"))
+
+
+def test_threads_share_one_token() -> None:
+    tokens: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/proxy/oauth/token":
+            tokens.append(f"token-{len(tokens)}")
+            time.sleep(0.2)  # the other threads come meanwhile
+            return streamed(200, access_token=tokens[-1], expires_in=3600)
+        is_refused = request.headers["Authorization"] == "Bearer token-0"
+        return streamed(401, status="ERROR") if is_refused else streamed(200, status="OK", data={})
+
+    def streamed(code: int, **body: object) -> httpx.Response:
+        return httpx.Response(code, stream=httpx.ByteStream(json.dumps(body).encode()))
+
+    credentials = ServiceClient("tanks-server", "secret")
+    with SsoClient("http://sso", credentials, transport=httpx.MockTransport(answer)) as client:
+        threads = [threading.Thread(target=client.send, args=(users.get("1"),)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert client.send(users.get("1")) == {}
+    assert tokens == ["token-0", "token-1"]  # one for all, and one after it was refused
+
+
+def test_heartbeat_of_a_quiet_stream_ends_the_long_pauses() -> None:
+    steps = follow(None, "", 0)
+    next(steps)
+    assert steps.send(httpx.ConnectError("away")) == Wait(1)
+    next(steps)
+    assert steps.send(httpx.ConnectError("away")) == Wait(2)
+    next(steps)
+    steps.send(httpx.Response(200, headers={"Content-Type": "text/event-stream"}))
+    steps.send(b": heartbeat\n\n")
+    assert steps.send(b"") == Wait(1)

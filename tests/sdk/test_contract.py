@@ -13,7 +13,7 @@ from tests.kit.long_tests import IS_LONG_RUN
 SHORT = ("held_poll", "lost_connection", "signed_requests", "stages", "stored_token_ended", "link")
 SERVER_SHORT = (
     *("verify", "verify_algorithms", "verify_malformed", "verify_unknown_key"),
-    *("check", "check_unauthorized", "follow_reset", "webhook", "webhook_signature"),
+    *("check", "check_unauthorized", "follow_reset", "follow_token_unavailable", "webhook", "webhook_signature"),
 )
 # A game in a few lines, which signs in by the rules.
 GAME = """

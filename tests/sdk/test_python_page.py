@@ -29,7 +29,7 @@ def run_example(server: Server, containing: str, **names: Any) -> dict[str, Any]
 
 
 # The statuses of /inventory and /kick.
-EXPECTED = {"nobody": (401, 401), "forged": (401, 401), "thief": (401, 401), "bob": (200, 403), "ann": (200, 200)}
+EXPECTED = {"nobody": (401, 401), "forged": (401, 401), "bob": (200, 403), "ann": (200, 200)}
 
 
 async def test_fastapi(server: Server, players: dict[str, dict[str, str]]) -> None:
@@ -70,6 +70,23 @@ def test_django(server: Server, players: dict[str, dict[str, str]]) -> None:
     for name, text in (("nobody", b"nobody"), ("ann", b"4711")):
         assert middleware(requests.get("/", headers=players[name])).content == text
     assert middleware(requests.get("/", headers=players["forged"])).status_code == 401
+
+
+async def test_factor_is_asked_for_only_if_it_is_required(server: Server, players: dict[str, dict[str, str]]) -> None:
+    from sso.client import AsyncPlayerVerifier, PlayerVerifier
+    from sso.client.player_guard import AsyncPlayerGuard, PlayerDenied, PlayerGuard
+
+    verifier, async_verifier = PlayerVerifier(server.base_url), AsyncPlayerVerifier(server.base_url)
+    bearer = {"Authorization": players["ann"]["Authorization"]}
+    for headers in (bearer, bearer | {"Factor": ""}, players["thief"]):
+        assert PlayerGuard(verifier).player(headers).user_id == "4711"
+        assert (await AsyncPlayerGuard(async_verifier).player(headers)).user_id == "4711"
+        with pytest.raises(PlayerDenied, match="factor") as denied:
+            PlayerGuard(verifier, require_factor=True).player(headers)
+        with pytest.raises(PlayerDenied, match="factor") as async_denied:
+            await AsyncPlayerGuard(async_verifier, require_factor=True).player(headers)
+        assert (denied.value.status, async_denied.value.status) == (401, 401)
+    assert PlayerGuard(verifier, require_factor=True).player(players["ann"]).user_id == "4711"
 
 
 def test_service_that_is_away_is_503(players: dict[str, dict[str, str]]) -> None:

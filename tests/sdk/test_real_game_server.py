@@ -149,32 +149,38 @@ def test_package_works_with_the_service(
     assert running_program.event("refused")["reason"] == "signature"
 
 
+@pytest.mark.parametrize("require_factor", ["", "1"])
 @pytest.mark.parametrize("name", GAME_SERVERS)
-def test_game_server_with_a_web_framework(name: str, server: Server, delivery: Delivery) -> None:
+def test_game_server_with_a_web_framework(name: str, require_factor: str, server: Server, delivery: Delivery) -> None:
     command, installed = GAME_SERVERS[name]
     if not installed.exists():
         pytest.skip(f"{name} is not installed: run scripts/sdk")
     secrets = {"SSO_CLIENT_ID": CLIENT["client_id"], "SSO_CLIENT_SECRET": CLIENT["client_secret"]}
-    environment = clean_environment() | secrets | {"WEBHOOK_SECRET": SECRET}
+    environment = clean_environment() | secrets | {"WEBHOOK_SECRET": SECRET, "REQUIRE_FACTOR": require_factor}
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([*command, server.base_url], env=environment, **pipes) as process:
         try:
             assert process.stdout is not None
             port = int(process.stdout.readline())
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
-                assert_players_are_told_apart(http, sign_in(server))
+                assert_players_are_told_apart(http, sign_in(server), is_factor_required=bool(require_factor))
                 assert_webhooks_are_verified(http, delivery)
             assert json.loads(process.stdout.readline())["id"] == json.loads(delivery.body)["id"]
         finally:
             process.kill()
 
 
-def assert_players_are_told_apart(http: httpx.Client, jwt: str) -> None:
-    player = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
-    wrong = {"no player": {}, "no factor": {"Authorization": f"Bearer {jwt}"}, "another": {**player, "Factor": "x"}}
-    for name, headers in wrong.items():
+def assert_players_are_told_apart(http: httpx.Client, jwt: str, *, is_factor_required: bool) -> None:
+    bearer = {"Authorization": f"Bearer {jwt}"}
+    player = {**bearer, "Factor": FACTOR} if is_factor_required else bearer
+    wrong = {"no player": {}, "another scheme": {"Authorization": f"Basic {jwt}"}}
+    without = {"no factor": bearer, "empty": {**bearer, "Factor": ""}, "another": {**bearer, "Factor": "x"}}
+    for name, headers in (wrong | without).items():
         answer = http.get("/me", headers=headers)
-        assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer"), name
+        if name in without and not is_factor_required:
+            assert answer.status_code == 200, name
+        else:
+            assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer"), name
     assert http.get("/me", headers=player).json() == {"user_id": ANN}
     assert http.post("/say", headers=player).json() == {"said": True}
     assert http.post("/kick", headers=player).status_code == 403

@@ -1,4 +1,5 @@
 // A game server: example BASE_URL, with SSO_CLIENT_ID, SSO_CLIENT_SECRET and WEBHOOK_SECRET. Prints its port.
+// With REQUIRE_FACTOR it also requires the factor of the player's device.
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 func main() {
 	baseURL := os.Args[1]
 	verifier := sso.NewVerifier(baseURL)
+	verifier.RequireFactor = os.Getenv("REQUIRE_FACTOR") != ""
 	service := sso.NewService(baseURL, sso.Credentials{
 		ClientID:     os.Getenv("SSO_CLIENT_ID"),
 		ClientSecret: os.Getenv("SSO_CLIENT_SECRET"),

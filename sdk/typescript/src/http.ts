@@ -11,6 +11,7 @@ export class ConnectionLost extends Error {}
 
 const OUTAGES = new Set([502, 503, 504]);
 const REQUEST_S = 15;
+const MAX_PAUSE_S = 60; // the timer of JavaScript fires at once for very long times
 
 export const isOutage = (answer: Answer): boolean => OUTAGES.has(answer.status);
 
@@ -53,10 +54,15 @@ function parse(url: string, status: number, content: string): Record<string, unk
   throw new SignInFailed("not_a_service", `${new URL(url).origin} is not a sign-on service (HTTP ${status})`);
 }
 
-/** How long to wait before the next try: as long as the service asks for, or a second. */
+/** How long to wait before the next try: as long as the service asks for, from 1 to 60 seconds. */
 export function retryAfterS(answer: Answer): number {
-  const text = answer.headers.get("Retry-After") ?? "";
-  return /^\d+$/.test(text) ? Number(text) : 1;
+  return Math.max(pauseS(answer.headers.get("Retry-After")), 1);
+}
+
+/** A pause that the service asks for, up to 60 seconds; a second if it is no number. */
+export function pauseS(asked: unknown): number {
+  const seconds = Number(asked ?? NaN);
+  return seconds >= 0 ? Math.min(seconds, MAX_PAUSE_S) : 1;
 }
 
 export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {

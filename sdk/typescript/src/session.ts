@@ -1,5 +1,5 @@
 import { SignInFailed, failureOf } from "./failure.js";
-import { type Answer, ConnectionLost, isOutage, post, retryAfterS, sleep } from "./http.js";
+import { type Answer, ConnectionLost, isOutage, pauseS, post, retryAfterS, sleep } from "./http.js";
 import { type Signer, newSessionKey } from "./keys.js";
 
 const PATH = "/proxy/api/gameSession";
@@ -41,21 +41,26 @@ export class Session {
   async result(signal: AbortSignal): Promise<Record<string, unknown>> {
     let outageSince: number | null = null;
     for (;;) {
-      let answer: Answer;
-      try {
-        answer = await this.send("getGsidResult", {}, { timeoutS: POLL_S, signal });
-      } catch (error) {
-        if (!(error instanceof ConnectionLost)) throw error;
+      const answer = await this.poll(signal);
+      if (answer instanceof ConnectionLost || isOutage(answer)) {
         outageSince ??= Date.now();
-        if (Date.now() - outageSince > MAX_OUTAGE_S * 1000) throw new SignInFailed("unavailable", error.message);
-        await sleep(1, signal);
+        if (Date.now() - outageSince > MAX_OUTAGE_S * 1000) throw new SignInFailed("unavailable", "the service is away");
+        await sleep(answer instanceof ConnectionLost ? 1 : retryAfterS(answer), signal);
         continue;
       }
       outageSince = null;
       if (answer.body.status === "OK") return answer.body;
-      if (answer.body.status === "RETRY") await sleep(Number(answer.body.delay), signal);
-      else if (isOutage(answer)) await sleep(retryAfterS(answer), signal);
+      if (answer.body.status === "RETRY") await sleep(pauseS(answer.body.delay), signal);
       else if (answer.body.status !== "CANCELLED") throw failureOf(answer.status, answer.body);
+    }
+  }
+
+  private async poll(signal: AbortSignal): Promise<Answer | ConnectionLost> {
+    try {
+      return await this.send("getGsidResult", {}, { timeoutS: POLL_S, signal });
+    } catch (error) {
+      if (error instanceof ConnectionLost) return error;
+      throw error;
     }
   }
 

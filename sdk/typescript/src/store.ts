@@ -5,17 +5,30 @@ export interface Store {
   set(name: string, value: string | null): Promise<void>;
 }
 
-/** The storage of the browser, for one origin. */
+/** The storage of the browser, for one origin. If it is switched off or full, values last as long as the page. */
 export class BrowserStore implements Store {
+  private readonly unsaved = new Map<string, string | null>();
+
   constructor(private readonly prefix = "sso.") {}
 
   async get(name: string): Promise<string | null> {
-    return localStorage.getItem(this.prefix + name);
+    const unsaved = this.unsaved.get(name);
+    if (unsaved !== undefined) return unsaved;
+    try {
+      return localStorage.getItem(this.prefix + name);
+    } catch {
+      return null;
+    }
   }
 
   async set(name: string, value: string | null): Promise<void> {
-    if (value === null) localStorage.removeItem(this.prefix + name);
-    else localStorage.setItem(this.prefix + name, value);
+    try {
+      if (value === null) localStorage.removeItem(this.prefix + name);
+      else localStorage.setItem(this.prefix + name, value);
+      this.unsaved.delete(name);
+    } catch {
+      this.unsaved.set(name, value);
+    }
   }
 }
 

@@ -18,7 +18,7 @@ const calls = {
       ...(command.issuer && { issuer: command.issuer }),
       now: () => time ?? Date.now() / 1000,
     });
-    const player = await verifier.verify(command.jwt, { ...(command.factor && { factor: command.factor }) });
+    const player = await verifier.verify(command.jwt, { factor: command.factor });
     print({ event: "verified", user_id: player.userId, auth: player.auth });
   },
   check: async (command) => {

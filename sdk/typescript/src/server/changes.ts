@@ -5,6 +5,7 @@ import { type AccessToken, failureOf, isPassing, parse, pause, pauseAfter } from
 const SILENCE_S = 45; // there is a heartbeat every 15 seconds
 const FIRST_PAUSE_S = 1;
 const MAX_PAUSE_S = 30;
+const MAX_FRAME = 4 << 20;
 
 export interface Change {
   /** The place in the stream. Store it, and continue after it. Empty for a reset. */
@@ -14,21 +15,27 @@ export interface Change {
   data: Json;
 }
 
-/** Yields the changes after a cursor, for ever. It survives lost connections, restarts and new tokens. */
-export async function* followChanges(baseUrl: string, token: AccessToken, after = ""): AsyncGenerator<Change> {
+/** Yields the changes after a cursor, until the signal ends it. It survives lost connections, restarts and new tokens. */
+export async function* followChanges(
+  baseUrl: string,
+  token: AccessToken,
+  after = "",
+  signal = new AbortController().signal,
+): AsyncGenerator<Change> {
   const url = `${baseUrl}/api/admin/changes`;
   let pauseS = FIRST_PAUSE_S;
   let refusedTokens = 0;
-  for (;;) {
-    const bearer = await token.get();
-    const stream = new Stream(after ? `${url}?after=${encodeURIComponent(after)}` : url, bearer);
+  while (!signal.aborted) {
+    const bearer = await orAborted(tokenUnlessAway(token), signal);
+    const stream = new Stream(after ? `${url}?after=${encodeURIComponent(after)}` : url, bearer ?? "", signal);
     let response: Response | null = null;
     try {
-      response = await stream.open();
+      response = bearer === null ? null : await stream.open();
       if (response?.status === 200) {
         refusedTokens = 0;
         for await (const change of stream.changes()) {
           pauseS = FIRST_PAUSE_S;
+          if (!change) continue; // a heartbeat
           after = change.id;
           yield change;
         }
@@ -38,7 +45,7 @@ export async function* followChanges(baseUrl: string, token: AccessToken, after 
         continue;
       } else if (response?.status === 401 && refusedTokens === 0) {
         refusedTokens += 1;
-        token.forget(bearer);
+        token.forget(bearer!);
         continue;
       } else if (response && !isPassing(response.status)) {
         throw failureOf(url, response.status, parse(await response.text()));
@@ -46,8 +53,18 @@ export async function* followChanges(baseUrl: string, token: AccessToken, after 
     } finally {
       stream.close();
     }
-    await pause(pauseAfter(response, pauseS));
+    await pause(pauseAfter(response, pauseS), signal);
     pauseS = Math.min(2 * pauseS, MAX_PAUSE_S);
+  }
+}
+
+/** Returns null if the service cannot be reached, as after a lost connection. */
+async function tokenUnlessAway(token: AccessToken): Promise<string | null> {
+  try {
+    return await token.get();
+  } catch (error) {
+    if (error instanceof RequestFailed && error.reason === "unavailable") return null;
+    throw error;
   }
 }
 
@@ -59,12 +76,13 @@ class Stream {
   constructor(
     private readonly url: string,
     private readonly bearer: string,
+    private readonly signal: AbortSignal,
   ) {}
 
   async open(): Promise<Response | null> {
     const headers = { Authorization: `Bearer ${this.bearer}`, Accept: "text/event-stream" };
     const options = { headers, redirect: "error", signal: this.connection.signal } as const;
-    const response = await unlessSilent(fetch(this.url, options));
+    const response = await unlessSilent(fetch(this.url, options), this.signal);
     if (response?.status !== 200) return response;
     if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) {
       throw new RequestFailed("not_a_service", `${this.url} has no stream of changes`, 200);
@@ -73,18 +91,17 @@ class Stream {
     return response;
   }
 
-  async *changes(): AsyncGenerator<Change> {
+  /** Yields null for heartbeats and for members without an event. */
+  async *changes(): AsyncGenerator<Change | null> {
     const decoder = new TextDecoder();
     let text = "";
     for (;;) {
-      const piece = await unlessSilent(this.body!.read());
+      const piece = await unlessSilent(this.body!.read(), this.signal);
       if (!piece || piece.done) return; // what is not complete comes again
       const frames = (text + decoder.decode(piece.value, { stream: true })).replaceAll("\r\n", "\n").split("\n\n");
       text = frames.pop()!;
-      for (const frame of frames) {
-        const change = readFrame(frame);
-        if (change) yield change;
-      }
+      if (text.length > MAX_FRAME) throw new RequestFailed("not_a_service", "an event is too large");
+      for (const frame of frames) yield readFrame(frame);
     }
   }
 
@@ -94,16 +111,31 @@ class Stream {
   }
 }
 
-/** Returns null if nothing comes, or if the connection is lost. */
-async function unlessSilent<T>(next: Promise<T>): Promise<T | null> {
+/** Returns null if nothing comes, if the connection is lost, or if the signal is aborted. */
+async function unlessSilent<T>(next: Promise<T>, signal: AbortSignal): Promise<T | null> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const silence = new Promise<null>((resolve) => (timer = setTimeout(() => resolve(null), SILENCE_S * 1000)));
   try {
-    return await Promise.race([next, silence]);
+    return await orAborted(Promise.race([next, silence]), signal);
   } catch {
     return null;
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/** Returns null if the signal is aborted first. */
+async function orAborted<T>(next: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  let stop = (): void => undefined;
+  const aborted = new Promise<null>((resolve) => {
+    stop = () => resolve(null);
+    signal.addEventListener("abort", stop);
+    if (signal.aborted) stop();
+  });
+  try {
+    return await Promise.race([next, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
   }
 }
 

@@ -35,12 +35,27 @@ export function parseJwt(text: string): Jwt {
 
 export function parsePart(part: string): Json {
   try {
-    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(decode(part)));
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Json;
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(decode(part));
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value) && !hasTwice(text)) return value as Json;
   } catch {
     // neither base64url nor JSON
   }
   throw new PlayerRefused("malformed", "a part of the JWT is no JSON object");
+}
+
+/** Whether an object in this JSON has two members of one name: programs would not agree on which counts. */
+function hasTwice(json: string): boolean {
+  const open: Set<string>[] = [];
+  for (const [token, name] of json.matchAll(/("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}]/g)) {
+    if (token === "{") open.push(new Set());
+    else if (token === "}") open.pop();
+    else if (name) {
+      const names = open.at(-1)!;
+      if (names.size === names.add(JSON.parse(name) as string).size) return true;
+    }
+  }
+  return false;
 }
 
 function decode(part: string): Uint8Array<ArrayBuffer> {

@@ -2,7 +2,7 @@ import { PlayerRefused } from "./failure.js";
 import type { Json } from "./jwt.js";
 
 const MAX_AGE_S = 300; // a key that was retired is forgotten after this time
-const UNKNOWN_KEY_S = 30; // unknown keys fetch the set again at most once in this time
+const UNKNOWN_KEY_S = 10; // unknown keys fetch the set again at most once in this time
 const RETRY_S = 5; // after a fetch that failed
 const FETCH_S = 5;
 

@@ -22,28 +22,33 @@ interface Refusal {
   headers: Record<string, string>;
   body: { status: "ERROR"; error: string };
 }
+export interface PlayerOptions {
+  /** Also requires the factor of the player's device, as header Factor. */
+  requireFactor?: boolean;
+}
 type Guard = (request: Request) => Promise<Refusal | null>;
 
 /** Express: `app.use(requirePlayer(verifier))`. Sets `request.player`; others get 401, or 503 without keys. */
-export const requirePlayer = (verifier: Verifier) => forExpress(playerGuard(verifier));
+export const requirePlayer = (verifier: Verifier, options: PlayerOptions = {}) => forExpress(playerGuard(verifier, options));
 
 /** Express: `app.post("/kick", requireRule(service, 10, "chat.kick"), …)`, after `requirePlayer`. Others get 403. */
 export const requireRule = (service: Service, applicationId: number, rule: string) =>
   forExpress(ruleGuard(service, applicationId, rule));
 
 /** Fastify: `app.addHook("preHandler", playerHook(verifier))`. */
-export const playerHook = (verifier: Verifier) => forFastify(playerGuard(verifier));
+export const playerHook = (verifier: Verifier, options: PlayerOptions = {}) => forFastify(playerGuard(verifier, options));
 
 /** Fastify: `app.post("/kick", { preHandler: ruleHook(service, 10, "chat.kick") }, …)`, after `playerHook`. */
 export const ruleHook = (service: Service, applicationId: number, rule: string) =>
   forFastify(ruleGuard(service, applicationId, rule));
 
-/** The user JWT is in Authorization, and the factor of the device that it belongs to in Factor. */
-function playerGuard(verifier: Verifier): Guard {
+/** A factor that is not required is not read: who has stolen a JWT would leave it out. */
+function playerGuard(verifier: Verifier, { requireFactor = false }: PlayerOptions): Guard {
   return async (request) => {
     const jwt = /^Bearer +(\S+)$/i.exec(String(request.headers.authorization ?? ""))?.[1] ?? "";
     try {
-      request.player = await verifier.verify(jwt, { factor: String(request.headers.factor ?? "") });
+      const factor = requireFactor ? String(request.headers.factor ?? "") : undefined;
+      request.player = await verifier.verify(jwt, { factor });
       return null;
     } catch (error) {
       if (!(error instanceof PlayerRefused)) throw error;

@@ -4,6 +4,7 @@ import type { Json } from "./jwt.js";
 const REQUEST_S = 15;
 const TRIES = 3;
 const MAX_PAUSE_S = 30;
+const MAX_ASKED_S = 60;
 const RENEW_BEFORE_S = 30;
 const PASSING = new Set([429, 502, 503, 504]);
 
@@ -12,12 +13,24 @@ export interface Credentials {
   clientSecret: string;
 }
 
-export const pause = (seconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+/** Ends early with the signal. */
+export function pause(seconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, seconds * 1000);
+    signal?.addEventListener("abort", end);
+    if (signal?.aborted) end();
+  });
+}
 
-/** As long as the service asks for, or the given time. */
+/** As long as the service asks for, from 1 to 60 seconds, or the given time. */
 export function pauseAfter(response: Response | null, seconds: number): number {
   const text = response?.headers.get("Retry-After") ?? "";
-  return /^\d{1,8}$/.test(text) ? Number(text) : seconds;
+  return /^\d+$/.test(text) ? Math.min(Math.max(Number(text), 1), MAX_ASKED_S) : seconds;
 }
 
 export const isPassing = (status: number): boolean => PASSING.has(status);

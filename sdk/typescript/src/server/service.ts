@@ -33,10 +33,10 @@ export class Service {
     return (await this.check([{ userId, applicationId, rule }]))[0] === true;
   }
 
-  /** Yields the changes after a cursor, for ever. Leave the loop to stop. */
-  changes(options: { after?: string } = {}): AsyncGenerator<Change> {
+  /** Yields the changes after a cursor, until the signal is aborted or the loop is left. */
+  changes(options: { after?: string; signal?: AbortSignal } = {}): AsyncGenerator<Change> {
     if (!this.token) throw new RequestFailed("refused", "the stream of changes needs credentials");
-    return followChanges(this.baseUrl, this.token, options.after);
+    return followChanges(this.baseUrl, this.token, options.after, options.signal);
   }
 
   private async ask(questions: readonly Question[]): Promise<boolean[]> {

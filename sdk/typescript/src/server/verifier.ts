@@ -31,8 +31,8 @@ export class Verifier {
     this.now = options.now ?? (() => Date.now() / 1000);
   }
 
-  /** With a factor, the JWT must belong to the device that sent it. Throws PlayerRefused. */
-  async verify(text: string, options: { factor?: string } = {}): Promise<VerifiedPlayer> {
+  /** With a factor, the JWT must belong to that device; undefined does not ask. Throws PlayerRefused. */
+  async verify(text: string, options: { factor?: string | undefined } = {}): Promise<VerifiedPlayer> {
     const now = this.now();
     const jwt = parseJwt(text);
     if (jwt.algorithm !== "RS256" && jwt.algorithm !== "ES256" && jwt.algorithm !== "EdDSA") {
@@ -50,7 +50,8 @@ export class Verifier {
     }
     if (iss !== this.issuer) throw new PlayerRefused("issuer", `the JWT was issued by ${String(iss)}`);
     if (Math.min(exp, ends) <= now) throw new PlayerRefused("expired", "the JWT has expired");
-    if (options.factor !== undefined && fac !== (await digest(options.factor))) {
+    const { factor } = options;
+    if (factor !== undefined && (!factor || fac !== (await digest(factor)))) {
       throw new PlayerRefused("factor", "the JWT belongs to another device");
     }
     return { userId: uid, auth: String(auth ?? ""), nick: String(nick ?? ""), claims };

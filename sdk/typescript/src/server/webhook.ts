@@ -22,6 +22,11 @@ export async function readWebhook(
   now: number = Date.now() / 1000,
 ): Promise<Webhook> {
   const { time, signature } = parseHeader(headers);
+  if (typeof body !== "string" && !(body instanceof Uint8Array)) {
+    throw new WebhookRefused("malformed", "the body is neither a text nor bytes: was it parsed before?");
+  }
+  // Anybody can sign with an empty secret, which is a setting that is missing.
+  if (!secret) throw new WebhookRefused("signature", "there is no secret");
   const content = typeof body === "string" ? new TextEncoder().encode(body) : body;
   const signed = new Uint8Array([...new TextEncoder().encode(`${time}.`), ...content]);
   const hmac = { name: "HMAC", hash: "SHA-256" };

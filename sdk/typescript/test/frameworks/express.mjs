@@ -3,7 +3,7 @@ import express from "express";
 import { Service, Verifier, WebhookRefused, readWebhook, requirePlayer, requireRule } from "@sso/game/server";
 
 const [baseUrl] = process.argv.slice(2);
-const { SSO_CLIENT_ID = "", SSO_CLIENT_SECRET = "", WEBHOOK_SECRET = "" } = process.env;
+const { SSO_CLIENT_ID = "", SSO_CLIENT_SECRET = "", WEBHOOK_SECRET = "", REQUIRE_FACTOR = "" } = process.env;
 const verifier = new Verifier(baseUrl);
 const service = new Service(baseUrl, { clientId: SSO_CLIENT_ID, clientSecret: SSO_CLIENT_SECRET });
 
@@ -18,7 +18,7 @@ app.post("/webhook", express.raw({ type: "*/*" }), async (request, response) => 
     response.sendStatus(403);
   }
 });
-app.use(requirePlayer(verifier));
+app.use(requirePlayer(verifier, { requireFactor: REQUIRE_FACTOR !== "" }));
 app.get("/me", (request, response) => response.json({ user_id: request.player.userId }));
 app.post("/kick", requireRule(service, 10, "chat.kick"), (_request, response) => response.json({ kicked: true }));
 app.post("/say", requireRule(service, 10, "chat.write"), (_request, response) => response.json({ said: true }));

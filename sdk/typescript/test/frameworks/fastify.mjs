@@ -3,7 +3,7 @@ import Fastify from "fastify";
 import { Service, Verifier, WebhookRefused, playerHook, readWebhook, ruleHook } from "@sso/game/server";
 
 const [baseUrl] = process.argv.slice(2);
-const { SSO_CLIENT_ID = "", SSO_CLIENT_SECRET = "", WEBHOOK_SECRET = "" } = process.env;
+const { SSO_CLIENT_ID = "", SSO_CLIENT_SECRET = "", WEBHOOK_SECRET = "", REQUIRE_FACTOR = "" } = process.env;
 const verifier = new Verifier(baseUrl);
 const service = new Service(baseUrl, { clientId: SSO_CLIENT_ID, clientSecret: SSO_CLIENT_SECRET });
 
@@ -22,7 +22,7 @@ app.register(async (webhooks) => {
   });
 });
 app.register(async (game) => {
-  game.addHook("preHandler", playerHook(verifier));
+  game.addHook("preHandler", playerHook(verifier, { requireFactor: REQUIRE_FACTOR !== "" }));
   game.get("/me", async (request) => ({ user_id: request.player.userId }));
   game.post("/kick", { preHandler: ruleHook(service, 10, "chat.kick") }, async () => ({ kicked: true }));
   game.post("/say", { preHandler: ruleHook(service, 10, "chat.write") }, async () => ({ said: true }));
