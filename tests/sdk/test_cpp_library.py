@@ -64,6 +64,18 @@ def test_player_whose_token_cannot_be_stored_is_signed_in_and_knows_it(tmp_path:
 
 
 @needs_build
+def test_guest_key_that_cannot_be_opened_is_kept(tmp_path: Path) -> None:
+    key = tmp_path / "guest_key"
+    key.symlink_to(key)  # cannot be opened by anybody
+    failed = {"event": "failed", "reason": "invalid"}
+    script = {"runs": [[{"do": "guest", "factor": "device-1"}]], "requests": [], "events": [failed]}
+    (tmp_path / "guest.json").write_text(json.dumps(script))
+    program = ("sh", "-c", f'exec {SDK}/cpp/build/sso_game_driver "$1" {tmp_path}', "sh")
+    assert play("guest", program, tmp_path).problems == []
+    assert key.is_symlink()
+
+
+@needs_build
 @takes_long
 def test_proxy_that_never_reaches_the_service_ends_a_sign_in(tmp_path: Path) -> None:
     scenario = json.loads((SCENARIOS / "restart.json").read_text())

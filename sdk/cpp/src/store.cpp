@@ -28,7 +28,7 @@ public:
 
     std::optional<std::string> get(const std::string& name) override {
         std::ifstream file(folder_ / name, std::ios::binary);
-        if (!file) return std::nullopt;
+        if (!file) return is_there(name) ? std::optional<std::string>("") : std::nullopt;
         return std::string(std::istreambuf_iterator<char>(file), {});
     }
 
@@ -52,6 +52,12 @@ public:
     }
 
 private:
+    // If that cannot be told, something may be there, which must not be overwritten.
+    bool is_there(const std::string& name) const {
+        std::error_code error;
+        return fs::symlink_status(folder_ / name, error).type() != fs::file_type::not_found;
+    }
+
     fs::path folder_;
 };
 }  // namespace
