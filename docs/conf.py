@@ -15,6 +15,7 @@ nitpicky = True  # a reference to nothing is an error
 html_theme = "furo"
 html_title = f"sso {version}"
 html_static_path = ["_static"]
+html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))  # Sphinx looks in the working folder
 html_css_files = ["site.css"]
 html_copy_source = html_use_index = html_show_sphinx = False
 html_favicon = "../sso/web/static/logo.svg"

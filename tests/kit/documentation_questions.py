@@ -32,7 +32,7 @@ QUESTIONS = (
     Question("A user has lost the phone. What now?", "phone lost", "troubleshooting", "sso user reset-2fa"),
     Question("Nobody gets mails. Why?", "mail smtp", "troubleshooting", "SSO_SMTP_URL"),
     Question("What does invalid_grant mean?", "invalid_grant", "troubleshooting", "invalid_grant"),
-    Question("My game is refused with 403 and an id. Why?", "game refused 403", "troubleshooting", "sso why"),
+    Question("A game is refused with 403 and an id. Why?", "a game is refused", "troubleshooting", "sso why"),
     Question("The redirect URI is refused. Why?", "redirect URI registered", "troubleshooting", "in every character"),
     Question("How do I change the port?", "SSO_BIND port", "settings", "SSO_BIND"),
     Question("How do I put it behind nginx?", "nginx proxy", "operations", "X-Forwarded-For"),
