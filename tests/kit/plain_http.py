@@ -137,10 +137,10 @@ class _Connection:
             pass
 
     def _until_the_end(self) -> Iterator[bytes]:
-        data, self._received = self._received, b""
-        while data:
+        received, self._received = self._received, b""
+        yield received
+        while data := self.socket.recv(_CHUNK):
             yield data
-            data = self.socket.recv(_CHUNK)
 
     def _read_until(self, end: bytes) -> bytes:
         while end not in self._received:
