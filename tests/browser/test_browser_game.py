@@ -1,9 +1,7 @@
 """A game in the browser: a page of another origin signs its player in with the package for games."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -15,6 +13,7 @@ from sdk.contract.packages import SDK
 from tests.kit.browser import new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.oauth import new_site
+from tests.kit.page_server import serving_pages
 from tests.kit.server import Server
 
 pytestmark = pytest.mark.browser
@@ -22,18 +21,8 @@ PAGE = Path(__file__).with_name("browser_game.html").read_bytes()
 DIST = SDK / "typescript/dist"
 
 
-class _GameServer(SimpleHTTPRequestHandler):
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        content = PAGE if path == "/" else (DIST / path.removeprefix("/dist/")).read_bytes()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8" if path == "/" else "text/javascript")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+def _content(path: str) -> bytes:
+    return PAGE if path == "/" else (DIST / path.removeprefix("/dist/")).read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +30,8 @@ def origin() -> Iterator[str]:
     """The origin of the game: a web server that has nothing but the page and the package."""
     if not DIST.exists():
         pytest.skip("the package typescript is not built: run scripts/sdk")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _GameServer)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving_pages(_content) as origin:
+        yield origin
 
 
 @pytest.fixture

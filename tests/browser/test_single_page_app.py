@@ -2,9 +2,7 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -15,6 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Window, _thread
 from tests.kit.builders import PASSWORD
 from tests.kit.oauth import Browser, Site, close_all, new_browser, new_site
+from tests.kit.page_server import serving_pages
 from tests.kit.server import Server
 from tests.rp.quickstart import INSTALLED, Quickstart
 
@@ -24,28 +23,11 @@ REACT = INSTALLED / "react/node_modules"
 PAGE = Path(__file__).with_name("single_page_app.html").read_bytes()
 
 
-class _AppServer(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(PAGE)))
-        self.end_headers()
-        self.wfile.write(PAGE)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def origin() -> Iterator[str]:
     """The origin of the app: a web server that has nothing but the page."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _AppServer)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving_pages(lambda _: PAGE) as origin:
+        yield origin
     close_all()
 
 

@@ -14,7 +14,7 @@ import httpx
 
 _CHUNK = 65536
 _WITHOUT_BODY = (204, 304)
-_MAX_IDLE_S = 5.0  # the server closes idle connections later, so never while a request is on its way
+_MAX_IDLE_S = 2.0  # servers close idle connections later (Node after 5 s), so never while a request is on its way
 
 
 class PlainTransport(httpx.BaseTransport):
