@@ -15,7 +15,6 @@ SOURCE = Path(__file__).resolve().parent.parent / "sso"
 BOXES = {
     "cli": "cli\ncommands of the operator",
     "state": "state\nsso apply and sso export",
-    "playground": "playground\ndocuments of permissions to try",
     "backup": "backup\nsso backup and sso restore",
     "replica": "replica\nsso replica: answers from memory",
     "verification": "verification\nplayers on a game server",

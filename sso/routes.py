@@ -42,7 +42,7 @@ from sso.accounts.terms.pages import terms_pages
 from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
 from sso.console.confirmation import ConsoleConfirmation
-from sso.console.playground_pages import demo_playground_pages
+from sso.console.playground.pages import demo_playground_pages
 from sso.console.routes import ConsoleLink, console_routes
 from sso.console.system_pages import InstallationFindings
 from sso.console.view import ConsoleView

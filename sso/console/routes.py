@@ -22,7 +22,7 @@ from sso.console.explorer.pages import explorer_pages
 from sso.console.game_session_pages import game_session_pages
 from sso.console.identity_providers.pages import identity_provider_pages
 from sso.console.overview_pages import overview_pages
-from sso.console.playground_pages import playground_pages
+from sso.console.playground.pages import playground_pages
 from sso.console.projects.group_pages import group_pages
 from sso.console.projects.member_pages import member_pages
 from sso.console.projects.pages import project_pages

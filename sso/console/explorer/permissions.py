@@ -9,6 +9,7 @@ from sso.console.explorer.reasons import ReasonLine, ReasonPages
 from sso.console.form_error import FormError
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.perm.engine.explanation.text import end_text, params_text
 from sso.perm.engine.reserved_names import PROJECT_ACCESS
@@ -66,9 +67,10 @@ async def read_permissions(
     visit: ConsoleVisit, user: str, application_id: str, at: str, rule: str, prefix: str = ""
 ) -> UserPermissions:
     """Reads one side of the explorer. ``prefix`` is that of the form fields of the side, for errors."""
-    moment = read_moment(at, f"{prefix}at")
-    if isinstance(moment, FormError):
-        raise CannotExplore(moment)
+    try:
+        moment = read_moment(at, f"{prefix}at")
+    except FieldError as error:
+        raise CannotExplore(FormError.of(error)) from None
     user_id, login = await _find_user(visit, user, f"{prefix}user")
     query = {"application_id": application_id, "at": "" if moment is None else str(moment)}
     try:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Self
 from urllib.parse import urlencode
 
-from sso.console.form_error import FormError
+from sso.core.field_errors import FieldError
 
 OTHER_USER, OTHER_MOMENT = "user", "moment"
 COMPARISONS = ((OTHER_USER, "Another user"), (OTHER_MOMENT, "Another moment"))
@@ -56,15 +56,15 @@ class ExplorerQuery(AddressQuery):
         return bool(self.user) and (self.compare != OTHER_USER or bool(self.other_user))
 
 
-def read_moment(text: str, field: str) -> int | FormError | None:
-    """Returns Unix seconds, None for now, or why the text is not a moment."""
+def read_moment(text: str, field: str) -> int | None:
+    """Returns Unix seconds, or None for now. Raises FieldError."""
     if not text:
         return None
     try:
         moment = datetime.fromisoformat(text)
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
-        return FormError(EXPECTED_MOMENT, field=field)
+        raise FieldError((field,), EXPECTED_MOMENT) from None
 
 
 def moment_text(at: int | None) -> str:

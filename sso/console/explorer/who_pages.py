@@ -15,6 +15,7 @@ from sso.console.sections import EXPLORER
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.web.csv_response import streamed_csv_response
 from sso.web.redirects import see_other
 
@@ -36,9 +37,10 @@ class WhoQuestion(AddressQuery):
 
     def api_query(self) -> dict[str, str]:
         """Returns the query of the management API. Raises CannotExplore."""
-        moment = read_moment(self.at, "at")
-        if isinstance(moment, FormError):
-            raise CannotExplore(moment)
+        try:
+            moment = read_moment(self.at, "at")
+        except FieldError as error:
+            raise CannotExplore(FormError.of(error)) from None
         at = "" if moment is None else str(moment)
         return {"rule": self.rule, "project_id": self.project_id, "at": at, "reason": "1", "after": self.after}
 
@@ -109,8 +111,10 @@ async def find_holders(visit: ConsoleVisit, question: WhoQuestion) -> FoundHolde
 
 
 def read_moment_or_now(text: str) -> int | None:
-    moment = read_moment(text, "at")
-    return None if isinstance(moment, FormError) else moment
+    try:
+        return read_moment(text, "at")
+    except FieldError:
+        return None
 
 
 def _holder(visit: ConsoleVisit, application_id: str, record: dict[str, Any]) -> RuleHolder:

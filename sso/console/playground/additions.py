@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from sso.core.field_errors import FieldError
+from sso.perm.engine.rules import MAX_DEPTH, is_rule
 
-MAX_DEPTH = 16  # parts of the name of a rule
 Fields = Mapping[str, str]
 Members = dict[str, Any]
 
@@ -150,7 +150,7 @@ def _put(tree: Members, rule: str, node: Members, field: str) -> None:
         raise FieldError((field,), f"expected at most {MAX_DEPTH} parts")
     for section in sections:
         tree = tree.setdefault(section, {})
-        if "value" in tree:
+        if is_rule(tree):
             raise FieldError((field,), f"{section} is a rule, so it cannot have rules below it")
     if name in tree:
         raise FieldError((field,), f"{rule[:100]} is in the document already")

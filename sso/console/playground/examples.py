@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sso.playground.additions import as_text
-from sso.playground.trial import DocumentQuestion
+from sso.console.playground.additions import as_text
+from sso.console.playground.trial import DocumentQuestion
 
 FOLDER = Path(__file__).parent / "examples"
 

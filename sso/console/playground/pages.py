@@ -8,15 +8,15 @@ import trio
 from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
+from sso.console.playground.additions import add, as_text
+from sso.console.playground.examples import Example, examples
+from sso.console.playground.trial import DocumentQuestion, Trial, read_fields, try_document
 from sso.console.sections import PLAYGROUND
 from sso.console.view import MAX_CONSOLE_FORM, PAGE_DEFAULTS, ConsoleView
 from sso.core.field_errors import FieldError
 from sso.core.language import current_language
 from sso.core.language_names import SOURCE
 from sso.db.clock import DatabaseClock
-from sso.playground.additions import add, as_text
-from sso.playground.examples import Example, examples
-from sso.playground.trial import DocumentQuestion, Trial, read_fields, try_document
 from sso.web.pages import form_fields, page
 
 DEMO_PATH = "/docs/playground"

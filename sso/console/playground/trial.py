@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
+from sso.console.explorer.query import read_moment
 from sso.core.field_errors import FieldError
 from sso.perm.changes.impact import FailedAssertion
 from sso.perm.changes.offline_state import OfflineState
@@ -21,7 +21,6 @@ MAX_RULE = 200  # letters
 # Reasons of an answer, and the people whose reasons are shown if the question is about everybody: pages stay small.
 MAX_REASONS, MAX_EXPLAINED = 30, 20
 MAX_ROLES = 200
-EXPECTED_MOMENT = "expected a date and time in UTC such as 2026-01-31T18:30"
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,8 @@ def read_fields(text: str) -> dict[str, Any]:
 
 def try_document(text: str, question: DocumentQuestion, now: int) -> Trial:
     """Raises FieldError that names the field of the form, and for the document the line and column."""
-    moment = read_moment(question.at, now)
+    asked = read_moment(question.at, "at")
+    moment = now if asked is None else asked
     document = _parse(text)
     try:
         state, report = build_state(document), check_document(document, moment)
@@ -94,16 +94,6 @@ def try_document(text: str, question: DocumentQuestion, now: int) -> Trial:
         assertions=report.checked,
         failed=[AssertionAnswer(item, find_position(text, location)) for location, item in report.failed],
     )
-
-
-def read_moment(text: str, now: int) -> int:
-    if not text:
-        return now
-    try:
-        moment = datetime.fromisoformat(text)
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-    except (ValueError, OverflowError):
-        raise FieldError(("at",), EXPECTED_MOMENT) from None
 
 
 def _parse(text: str) -> Document:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sso.playground.examples import examples
-from sso.playground.trial import DocumentQuestion, try_document
+from sso.console.playground.examples import examples
+from sso.console.playground.trial import DocumentQuestion, try_document
 
 NOW = 1_795_000_000
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from sso.console.playground.additions import ADDITIONS, add, as_text
+from sso.console.playground.trial import MAX_PEOPLE, DocumentQuestion, try_document
 from sso.core.field_errors import FieldError
-from sso.playground.additions import ADDITIONS, add, as_text
-from sso.playground.trial import MAX_PEOPLE, DocumentQuestion, try_document
 
 NOW = 1_795_000_000
 DOCUMENT: dict[str, Any] = {
@@ -85,7 +85,7 @@ def test_additions_to_a_wrong_document_are_refused(kind: str, section: str) -> N
 
 def test_names_of_rules_are_not_deep() -> None:
     for kind, field in (("rule", "new_rule"), ("role", "new_role_rules")):
-        with pytest.raises(FieldError, match=f"{field}: expected at most 16 parts"):
+        with pytest.raises(FieldError, match=f"{field}: expected at most 32 parts"):
             add({}, kind, {"new_role": "deep", field: ".".join("a" * 300)})
 
 
