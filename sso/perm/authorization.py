@@ -83,6 +83,8 @@ class Authorizer:
             return caller.is_operator
         central = await self.facts.load(caller.user_id, CENTRAL_APPLICATION_ID, caller.connection_address)
         assert central is not None
+        if central.is_large:
+            await central.prepare(self.facts.run_in_thread, caller.now)
         return rights_of(caller, central.effective(caller.now)).is_root
 
     async def caller_rights(self, caller: Caller, application_id: int | None = None) -> CallerRights:
@@ -96,6 +98,9 @@ class Authorizer:
         if application_id is not None:
             addresses[application_id] = caller.address
         loaded = await self.facts.load_many(caller.user_id, addresses)
+        for facts in loaded.values():
+            if facts is not None and facts.is_large:
+                await facts.prepare(self.facts.run_in_thread, caller.now)
         central = loaded[CENTRAL_APPLICATION_ID]
         assert central is not None
         effective = central.effective(caller.now)

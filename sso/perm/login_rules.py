@@ -8,6 +8,7 @@ from sso.core.field_errors import FieldError
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
 from sso.db.database import Database
+from sso.db.transaction import run_pure
 from sso.perm.credentials.service_jwt import ServiceJwts
 from sso.perm.credentials.signed_address import SignedAddresses
 from sso.perm.engine.login_permission import login_allowed
@@ -79,7 +80,11 @@ class LoginRules:
             restricted_domains = loaded.settings.get("restricted_domains") or ()
             if not login_allowed(loaded.application.schema, facts.own, facts.user.domain, restricted_domains, now):
                 raise LoginNotAllowed
-            permissions[str(application_id)] = as_list_short(loaded.effective(now))
+            if loaded.is_large:
+                await loaded.prepare(self._database.run_in_thread, now)
+            permissions[str(application_id)] = await run_pure(
+                self._database, loaded.is_large, as_list_short, loaded.effective(now)
+            )
         return permissions
 
     async def is_email_secret(self, application_id: int, secret: str) -> bool:

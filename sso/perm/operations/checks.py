@@ -6,6 +6,7 @@ questions are answered all the same.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import trio
@@ -53,6 +54,8 @@ class CheckOperations:
         loaded = await _load(authorizer, caller, questions)
         applications = {question.application_id for question in questions}
         rights = {item: await _rights(authorizer, caller, item) for item in applications}
+        if any(user.is_large for user in loaded.values()):
+            await _prepare(authorizer, caller, questions, loaded, rights)
         answers: list[CheckAnswer] = []
         reasons = Reasons()
         for number, question in enumerate(questions, 1):
@@ -83,6 +86,8 @@ class CheckOperations:
             user = await _load_past(authorizer, caller, rights, question, question.at)
         sections = _readable(caller, question, rights)
         found, now = _require_user(question, user), _moment(caller, question)
+        if found.is_large:
+            await _prepare_index(authorizer, found, sections, now)
         prefix = _prefix(question, found, now)
         PERMISSION_CHECKS.add("check")
         return {
@@ -98,6 +103,28 @@ async def _load(authorizer: Authorizer, caller: Caller, questions: Sequence[Ques
     pairs = {(caller.user_id, application_id) for application_id in (CENTRAL_APPLICATION_ID, *applications)}
     pairs.update(question.pair for question in questions if question.at is None)
     return await authorizer.facts.load_pairs(pairs, caller.address)
+
+
+async def _prepare(
+    authorizer: Authorizer,
+    caller: Caller,
+    questions: Sequence[Question],
+    loaded: Mapping[UserAt, LoadedFacts],
+    rights: Mapping[int, CallerRights | Forbidden],
+) -> None:
+    """Computes in a thread what the answers about users with many rules need."""
+    for question in questions:
+        user, rights_there = loaded.get(question.pair), rights[question.application_id]
+        if question.at is None and user is not None and user.is_large and not isinstance(rights_there, Forbidden):
+            with suppress(ApiError):  # the answer has it
+                await _prepare_index(authorizer, user, _readable(caller, question, rights_there), caller.now)
+
+
+async def _prepare_index(authorizer: Authorizer, user: LoadedFacts, sections: frozenset[str], now: int) -> None:
+    name = "index", sections
+    await user.compute_in_thread(
+        authorizer.facts.run_in_thread, name, now, lambda facts: _index(facts, sections, now)
+    )
 
 
 async def _rights(authorizer: Authorizer, caller: Caller, application_id: int) -> CallerRights | Forbidden:

@@ -25,7 +25,7 @@ from sso.perm.operations.explain import explain_json
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.facts_reader import FactsReader
-from sso.perm.stores.loaded_facts import LoadedFacts
+from sso.perm.stores.loaded_facts import LoadedFacts, RunInThread
 from sso.perm.stores.locks import ANY_PROJECT, lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_of
@@ -99,7 +99,11 @@ class UserDataOperations:
         options = _with_sections(options, sections)
         PERMISSION_CHECKS.add(list_type)
         if as_json and at is None and explain is False and not options.with_exp:
+            if user.is_large:
+                await _prepare_response(user, user_id, list_type, options, caller.now, authorizer.facts.run_in_thread)
             return current_response(user, user_id, list_type, options, caller.now)
+        if user.is_large:
+            await user.prepare(authorizer.facts.run_in_thread, caller.now if at is None else at)
         effective = user.effective(caller.now if at is None else at)
         members: dict[str, Any] = {"data": render(list_type, user.application, user.facts, effective, options)}
         members |= explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
@@ -161,6 +165,16 @@ def current_response(user: LoadedFacts, user_id: str, list_type: str, options: O
         return orjson.dumps({"status": "OK", "data": data, "user_id": user_id, "expired": ends})
 
     return user.remember(("response", list_type, options), now, render_json)
+
+
+async def _prepare_response(
+    user: LoadedFacts, user_id: str, list_type: str, options: Options, now: int, run_in_thread: RunInThread
+) -> None:
+    """Renders the response of a user with many permissions in a thread."""
+    name = "response", list_type, options
+    await user.compute_in_thread(
+        run_in_thread, name, now, lambda facts: current_response(facts, user_id, list_type, options, now)
+    )
 
 
 def _with_sections(options: Options, sections: frozenset[str]) -> Options:

@@ -18,6 +18,7 @@ class CachedFacts(FactsReader):
         self.stored = stored
         self.cache = FactsCache()
         self.past = stored.past
+        self.run_in_thread = stored.run_in_thread
 
     async def load(self, user_id: str, application_id: int, address: Address | None) -> LoadedFacts | None:
         if (user_id, application_id) in self.cache:
@@ -63,6 +64,7 @@ class PrefetchedFacts(FactsReader):
         self._authored = authored or {}
         self.revision = revision  # when the oldest facts were read; None before that
         self.past = cached.past
+        self.run_in_thread = cached.run_in_thread
 
     def find(self, user_id: str, application_id: int, address: Address | None) -> LoadedFacts | None:
         version = self._versions.get((user_id, application_id))

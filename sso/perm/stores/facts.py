@@ -68,6 +68,7 @@ class StoredFacts(FactsReader):
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.run_in_thread = database.run_in_thread
         self._version = Batch(database, _VERSION)
         self._facts = Batch(database, _FACTS_AND_VERSION)
         self._applications = CompiledApplications(database)

@@ -11,7 +11,7 @@ import trio
 
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
-from sso.perm.stores.loaded_facts import LoadedFacts
+from sso.perm.stores.loaded_facts import LoadedFacts, RunInThread
 from sso.perm.stores.past_facts import PastFacts
 
 UserAt: TypeAlias = tuple[str, int]  # a user and an application
@@ -19,6 +19,7 @@ UserAt: TypeAlias = tuple[str, int]  # a user and an application
 
 class FactsReader(ABC):
     past: PastFacts
+    run_in_thread: RunInThread
 
     @abstractmethod
     async def load(self, user_id: str, application_id: int, address: Address | None) -> LoadedFacts | None:

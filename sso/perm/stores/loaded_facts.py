@@ -1,8 +1,8 @@
 """The facts about a user at an application, and what is computed from them."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from sso.core.net import Address
 from sso.perm.engine.compiled_application import CompiledApplication
@@ -13,8 +13,10 @@ from sso.perm.engine.records import OwnRecord
 from sso.perm.engine.render import DEFAULT_OPTIONS, render
 from sso.perm.engine.secret_rights import SecretRights, secret_rights
 from sso.perm.engine.validity import valid_until
+from sso.perm.stores.compilation import LARGE_BYTES
 
 T = TypeVar("T")
+RunInThread: TypeAlias = Callable[..., Awaitable[Any]]  # like Database.run_in_thread
 
 RULE_BYTES = 256  # an estimate of a rule with its sources and its name
 MAX_VALUES = 16  # computed from the same facts, such as responses with different options
@@ -22,7 +24,10 @@ _FACTS_SHARE = 8  # decoded JSON takes about as many times its length
 
 
 class Memo:
-    """Values computed from facts, for the seconds in which nothing of the facts ends."""
+    """Values computed from facts, for the seconds in which nothing of the facts ends.
+
+    Only the event loop changes one that others can see: a thread computes with a copy.
+    """
 
     __slots__ = ("changes", "rendered_bytes", "since", "until", "values")
 
@@ -31,6 +36,23 @@ class Memo:
         self.values: dict[Any, Any] = {}
         self.rendered_bytes = 0
         self.changes = 0  # how often its size may have changed
+
+    def has(self, name: object, now: int) -> bool:
+        return self.since <= now < self.until and name in self.values
+
+    def copy(self) -> "Memo":
+        copy = Memo()
+        copy.since, copy.until, copy.values = self.since, self.until, self.values.copy()
+        return copy
+
+    def adopt(self, other: "Memo") -> None:
+        """Adds the values of a copy, unless time has passed meanwhile and they have ended."""
+        if other.until > self.until:
+            self.clear()
+            self.since, self.until = other.since, other.until
+        if other.until == self.until:
+            for name in other.values.keys() - self.values.keys():
+                self.add(name, other.values[name])
 
     def clear(self) -> None:
         self.values.clear()
@@ -79,6 +101,24 @@ class LoadedFacts:
         """Returns the same facts for a user at another address."""
         facts = replace(self.facts, user=replace(self.facts.user, address=address))
         return replace(self, facts=facts, memo=Memo())
+
+    @property
+    def is_large(self) -> bool:
+        """Whether computing the permissions takes more than a few milliseconds."""
+        return self.json_bytes > LARGE_BYTES or self.application.is_large
+
+    async def prepare(self, run_in_thread: RunInThread, now: int) -> None:
+        """Computes large permissions in a thread, while other requests are served: `effective` is quick afterwards."""
+        await self.compute_in_thread(run_in_thread, "effective", now, lambda facts: facts.effective(now))
+
+    async def compute_in_thread(
+        self, run_in_thread: RunInThread, name: object, now: int, compute: Callable[["LoadedFacts"], object]
+    ) -> None:
+        """Calls ``compute``, which remembers a value under this name, with a copy of the facts. Keeps the value."""
+        if not self.memo.has(name, now):
+            copy = replace(self, memo=self.memo.copy())
+            await run_in_thread(compute, copy)
+            self.memo.adopt(copy.memo)
 
     def remember(self, name: object, now: int, compute: Callable[[], T]) -> T:
         """Returns the value of ``compute()``, which must depend only on the facts and the time, and must not be

@@ -1,0 +1,98 @@
+"""A read of 10,000 permissions leaves the event loop to others: what takes long runs in a thread meanwhile."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+import trio
+
+from sso.core.net import parse_address
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.perm.caller import Caller
+from sso.perm.input.questions import Question
+from sso.perm.operations import checks, user_data
+from sso.perm.operations.user_data import UserDataQuestion
+from sso.perm.stores import loaded_facts
+from sso.services import Services
+from tests.kit.server import LIMIT_S
+
+ENTRIES = 10_000
+TURNS = 3
+USER, APPLICATION = "5", 10
+_SETUP = (
+    "INSERT INTO applications (application_id, name) OVERRIDING SYSTEM VALUE VALUES (10, 'large')",
+    "INSERT INTO users (user_id, login, login_key) VALUES ('5', 'a@x.org', 'a@x.org')",
+    f"""INSERT INTO user_records (application_id, user_id, private_data)
+    SELECT 10, '5', jsonb_object_agg('rule' || n, '{{"value": true}}'::jsonb) FROM generate_series(1, {ENTRIES}) AS n""",
+)
+
+
+class TurnCounter:
+    """Counts the turns of the event loop, and requires some of them while a function runs."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.watched: list[str] = []
+        self._loop = threading.current_thread()
+
+    async def run(self) -> None:
+        while True:
+            self.turns += 1
+            await trio.lowlevel.checkpoint()
+
+    def watch(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*arguments: Any, **options: Any) -> Any:
+            result = function(*arguments, **options)
+            if _is_large(result):
+                self._require_turns(function.__name__)
+            return result
+
+        return watched
+
+    def _require_turns(self, name: str) -> None:
+        assert threading.current_thread() is not self._loop, f"{name} stops the event loop"
+        self.watched.append(name)
+        wanted, end = self.turns + TURNS, time.monotonic() + LIMIT_S
+        while self.turns < wanted:
+            assert time.monotonic() < end, f"the event loop does not turn during {name}"
+            time.sleep(0.001)
+
+
+def _is_large(result: Any) -> bool:
+    return len(getattr(result, "rules", result)) >= ENTRIES
+
+
+async def _set_up(tx: Transaction) -> None:
+    for sql in _SETUP:
+        await tx.value(Statement(sql))
+
+
+@pytest.fixture
+async def caller(services: Services) -> Caller:
+    await services.database.transaction(_set_up)
+    await services.database.open_connections()  # facts that were read before a new one is opened are read again
+    return Caller(USER, parse_address("127.0.0.1"), now=int(services.database.clock.now()), has_factor=True)
+
+
+async def test_large_reads_leave_the_event_loop_to_others(
+    services: Services, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operations = services.permissions.operations
+    counter = TurnCounter()
+    for module, name in ((loaded_facts, "compute_permissions"), (user_data, "render"), (checks, "rule_index")):
+        monkeypatch.setattr(module, name, counter.watch(getattr(module, name)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(counter.run)
+        for kind in ("list", "list_short", "list"):
+            question = UserDataQuestion(USER, APPLICATION, kind)
+            answer = await operations.user_data.answer(caller, question, as_json=True)
+            assert isinstance(answer, bytes)
+            assert len(orjson.loads(answer)["data"]) == ENTRIES
+        (allowed,) = await operations.checks.answer(caller, [Question(USER, APPLICATION, "rule7")])
+        assert allowed.is_allowed
+        nursery.cancel_scope.cancel()
+    assert counter.watched == ["compute_permissions", "render", "render", "rule_index"]  # each once
