@@ -59,6 +59,25 @@ def test_wizard_ends_in_a_quickstart_with_the_values_of_the_client(browser: Cons
         browser.server, "SELECT user_id FROM audit WHERE operation = 'client.create' AND target = 'console-shop'"
     )
     assert row[0]["user_id"] == browser.user_id
+    assert algorithm_of(browser, "console-shop") == "ES256"  # recommended: the library of Flask verifies it
+
+
+def algorithm_of(browser: ConsoleBrowser, client_id: str) -> str:
+    (row,) = query(browser.server, "SELECT id_alg FROM oauth_clients WHERE client_id = $1", client_id)
+    return str(row["id_alg"])
+
+
+@pytest.mark.parametrize(
+    ("framework", "chosen", "stored"),
+    [("spring", None, ""), ("other", None, ""), ("other", "EdDSA", "EdDSA"), ("flask", "", ""), ("device", None, "ES256")],
+)
+def test_wizard_recommends_the_cheapest_signature_that_the_library_verifies(
+    browser: ConsoleBrowser, framework: str, chosen: str | None, stored: str
+) -> None:
+    client_id = f"signed-{framework}-{chosen}"
+    page = new_client(browser, client_id, framework, **({} if chosen is None else {"id_alg": chosen}))
+    assert f"signed with {stored or 'the main key'}" in page
+    assert algorithm_of(browser, client_id) == stored
 
 
 def test_wizard_says_what_is_wrong(browser: ConsoleBrowser) -> None:

@@ -234,6 +234,7 @@ def _new_client(form: Form, _variables: Variables) -> Record:
     if framework.profile == "fapi2":
         uris = split_list(form.get("redirect_uris", ""))
         return body | {"redirect_uris": uris, "jwks_uri": form.get("jwks_uri", "").strip()}
+    body["id_alg"] = form.get("id_alg", framework.id_alg)
     if framework.redirect_uri:
         return body | {"redirect_uris": split_list(form.get("redirect_uris", "")), "public": framework.is_public}
     body["grant_types"] = list(framework.grant_types)

@@ -24,6 +24,7 @@ class Framework:
     is_public: bool = False  # it cannot keep a secret
     grant_types: tuple[str, ...] = ()  # in place of the default
     profile: str = "oidc"
+    id_alg: str = "ES256"  # which its library verifies, and which is cheap to sign; "": that of the main key
 
     @property
     def about(self) -> str:
@@ -76,7 +77,7 @@ FRAMEWORKS = {
         Framework(
             "spring", "Spring Boot", "spring-site", "http://127.0.0.1:8080/login/oauth2/code/sso", "application.yml",
             "spring/application.yml", "# add org.springframework.boot:spring-boot-starter-oauth2-client",
-            "mvn spring-boot:run",
+            "mvn spring-boot:run", id_alg="",
         ),
         Framework(
             "single_page_app", "Single-page app (browser)", "single-page-app", "http://127.0.0.1:5173/", "index.html",
@@ -90,7 +91,7 @@ FRAMEWORKS = {
         ),
         Framework(
             "service", "Service without users", "game-server", "", "service.py", "service/service.py",
-            "pip install authlib requests", "python service.py", grant_types=("client_credentials",),
+            "pip install authlib requests", "python service.py", grant_types=("client_credentials",), id_alg="",
         ),
         Framework(
             "device", "Device (television, console, terminal)", "tv", "", "sign_in.sh", "device/sign_in.sh",
@@ -103,7 +104,7 @@ FRAMEWORKS = {
             '/usr/sbin/apache2 -X -f "$PWD/httpd.conf"',
         ),
         Framework("fapi2", "Highest security (FAPI 2.0)", "bank", "https://bank.example/callback", profile="fapi2"),
-        Framework("other", "Other (OpenID Connect)", "my-site", "https://site.example/callback"),
+        Framework("other", "Other (OpenID Connect)", "my-site", "https://site.example/callback", id_alg=""),
     )
 }  # fmt: skip
 
