@@ -32,7 +32,7 @@ class ResponseFinisher:
     """Completes the response to one request, now or, for a deferred response, after Quart's request has ended."""
 
     __slots__ = (
-        "_access_log", "_cross_origin", "_format", "_method", "_request_id", "_route", "_security", "_span", "_started",
+        "_access_log", "_cross_origin", "_method", "_path", "_request_id", "_route", "_security", "_span", "_started",
     )  # fmt: skip
 
     def __init__(
@@ -44,7 +44,7 @@ class ResponseFinisher:
         self._cross_origin = cross_origin
         self._method = request.method
         self._route = _route(request)
-        self._format = error_format_for(request.path)
+        self._path = request.path
         self._request_id = app_globals.request_id
         self._started = app_globals.started
         self._span = started_span(request.scope)
@@ -59,7 +59,7 @@ class ResponseFinisher:
         return response
 
     def _render(self, error: Exception) -> Response:
-        return render_error(to_error_response(error), self._format)
+        return render_error(to_error_response(error), error_format_for(self._path))
 
 
 class Middleware:

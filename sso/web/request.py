@@ -93,8 +93,9 @@ async def _parse_in_thread(parse: Callable[[], Parsed]) -> Parsed:
 
 def current_request() -> QuartRequest | Websocket:
     """Returns the current request or WebSocket, not one of Quart's proxies, which look it up again at each use."""
-    context = _cv_request.get(None)
-    return _cv_websocket.get().websocket if context is None else context.request
+    context: Any = _cv_request.get(None) or _cv_websocket.get()
+    current: QuartRequest | Websocket = context.request_websocket
+    return current
 
 
 def client_address() -> Address:

@@ -5,6 +5,8 @@ from typing import Any
 
 import orjson
 from quart import Response
+from quart.wrappers.response import DataBody
+from werkzeug.datastructures import Headers
 
 JSON_TYPE = "application/json"
 
@@ -14,4 +16,18 @@ def reply(data: Any, status: int = 200, headers: Mapping[str, str] | None = None
 
 
 def reply_json_bytes(data: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(data, status, dict(headers) if headers else None, content_type=JSON_TYPE)
+    return JsonResponse(data, status, headers)
+
+
+class JsonResponse(Response):
+    """Made without the constructors of Quart and Werkzeug, which parse and search headers that are known here."""
+
+    def __init__(self, data: bytes, status: int, headers: Mapping[str, str] | None) -> None:
+        self.timeout = ...
+        self.headers = Headers(headers)
+        self.headers._list += [("Content-Type", JSON_TYPE), ("Content-Length", str(len(data)))]
+        if status == 200:
+            self._status, self._status_code = "200 OK", 200
+        else:
+            self.status = status  # type: ignore[assignment]
+        self.response = DataBody(data)

@@ -24,6 +24,7 @@ from quart_trio.wrappers import TrioRequest
 from quart_trio.wrappers.request import TrioBody
 from werkzeug.datastructures import Headers
 from werkzeug.routing import Rule
+from werkzeug.sansio.response import Response as BaseResponse
 
 from sso.web.fast_quart.app import MatchingRule
 from tests.kit.private_dependencies import changed, code_digest
@@ -60,6 +61,10 @@ REPLACED_METHODS = [
     (Quart.process_response, "0f1860857e29aed5", APP),
     (AppContext.push, "258046086676b93f", CONTEXT),
     (AppContext.pop, "5cd984e692a73b9d", CONTEXT),
+    (RequestContext.__init__, "ee913bfc06ddc402", CONTEXT),
+    (_BaseRequestWebsocketContext.__init__, "116c9b5678f7ada1", CONTEXT),
+    (Response.__init__, "ad683b0a4a02cafd", "sso/web/response.py"),
+    (BaseResponse.__init__, "5595d3c1017e4943", "sso/web/response.py"),
     (RequestContext.push, "514ffc1946ac878d", CONTEXT),
     (RequestContext.pop, "9a935c5a5d4452d1", CONTEXT),
     (_BaseRequestWebsocketContext._push, "207b8f4f0b8f3eae", CONTEXT),

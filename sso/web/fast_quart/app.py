@@ -2,7 +2,7 @@
 
 On a server with FastExchange and FastWebSocket, a request also needs no nursery and no tasks of its own. The service
 uses none of the omitted parts: there are no signal receivers and no teardown functions, and all hooks belong to the
-application rather than to a blueprint.
+application rather than to a blueprint and are coroutine functions.
 """
 
 from collections.abc import Awaitable, Callable
@@ -167,7 +167,9 @@ class FastQuart(QuartTrio):
         await context.push()
         try:
             try:
-                result: Any = await self.preprocess_request(context)
+                result: Any = None
+                for function in self.before_request_funcs[None]:
+                    result = result or await function()  # type: ignore[misc]
                 if result is None:
                     result = await self._call_view(request)
             except (Exception, BaseExceptionGroup) as error:
@@ -225,17 +227,10 @@ class FastQuart(QuartTrio):
             return self.make_default_options_response()
         return self.ensure_async(self.view_functions[rule.endpoint])(**(request.view_args or {}))  # type: ignore[no-any-return]
 
-    async def preprocess_request(self, request_context: RequestContext | None = None) -> Any:
-        for function in self.before_request_funcs[None]:
-            result = await self.ensure_async(function)()
-            if result is not None:
-                return result
-        return None
-
     async def finalize_request(
         self, result: Any, request_context: RequestContext | None = None, from_error_handler: bool = False
     ) -> ResponseTypes:
-        response = result if isinstance(result, self.response_class) else await self.make_response(result)
+        response = result if isinstance(result, Response) else await self.make_response(result)
         for function in reversed(self.after_request_funcs[None]):
-            response = await self.ensure_async(function)(response)
+            response = await function(response)  # type: ignore[misc]
         return response

@@ -170,6 +170,7 @@ class FastHeaders(ImmutableHeadersMixin, Headers):  # type: ignore[misc]
     """The headers of a request, which never change. A header is found in a dictionary; Werkzeug searches a list."""
 
     _first: dict[str, str] | None = None  # the first value of each header, by its name in lower case
+    _has_repeated = False  # some name occurs twice
 
     def get(self, key: str, default: Any = None, type: Any = None) -> Any:  # type: ignore[override]
         """Returns the default for a missing header at once; Werkzeug would raise and catch an HTTP error."""
@@ -181,9 +182,11 @@ class FastHeaders(ImmutableHeadersMixin, Headers):  # type: ignore[misc]
         return value if type is None else super().get(key, default, type)
 
     def getlist(self, key: str, type: Any = None) -> list[Any]:
-        if self._first is not None and key.lower() not in self._first:
-            return []
-        return super().getlist(key, type)
+        first = self._first
+        if first is None or self._has_repeated or type is not None:
+            return super().getlist(key, type)
+        value = first.get(key.lower())
+        return [] if value is None else [value]
 
 
 def read_headers(scope: Any, *, indexed: bool = True) -> Headers:
@@ -199,7 +202,9 @@ def read_headers(scope: Any, *, indexed: bool = True) -> Headers:
         title, lower = _names.get(raw_name) or _name(raw_name)
         value = raw_value.decode("latin1")
         pairs.append((title, value))
-        if lower not in first:
+        if lower in first:
+            headers._has_repeated = True
+        else:
             first[lower] = value
     if scope["http_version"] < "1.1" and "host" not in first:
         pairs.append(("Host", ""))
