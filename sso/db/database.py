@@ -161,8 +161,8 @@ class Database:
         return row[0] if row else None
 
     async def run_sql(self, sql: str, arguments: list[Any], name: str = "sql", items: int = 0) -> list[Row]:
-        """Runs one statement. ``name`` is used in logs and traces; ``items`` is the size of a batch."""
-        run = self._run_now if items else self._run
+        """Runs one statement. ``name`` is used in logs and traces; ``items`` is the size of an uncancellable batch."""
+        run = partial(self._run_now, shield=True) if items else self._run
         monitor = self._monitor
         if monitor is None:
             return await run(lambda connection: connection.fetch(sql, *arguments), self.limits.statement_s)
@@ -218,26 +218,27 @@ class Database:
         async with use.share.turn(use.lanes):
             return await self._run_now(function, seconds)
 
-    async def _run_now(self, function: Callable[[Any], Awaitable[T]], seconds: float) -> T:
-        """Returns ``function(connection)``, awaited on the asyncio loop."""
+    async def _run_now(self, function: Callable[[Any], Awaitable[T]], seconds: float, *, shield: bool = False) -> T:
+        """Returns ``function(connection)``, awaited on the asyncio loop. ``shield``: also the wait for a connection."""
         began = trio.current_time()
         try:
-            return await self._run_until(began + seconds, function, began)
+            return await self._run_until(began + seconds, function, began, shield)
         except ReadOnly:
             if not self.connector.has_several_hosts:
                 raise
         # Nothing was written, and another host is the primary now or soon.
-        return await self._run_until(began + seconds, function, began)
+        return await self._run_until(began + seconds, function, began, shield)
 
-    async def _run_until(self, deadline: float, function: Callable[[Any], Awaitable[T]], began: float) -> T:
+    async def _run_until(self, end: float, function: Callable[[Any], Awaitable[T]], began: float, shield: bool) -> T:
         if not self._breaker.allows_call(self.limits.statement_s):
             raise Unavailable("the database is unavailable")
-        await trio.lowlevel.checkpoint_if_cancelled()
+        if not shield:
+            await trio.lowlevel.checkpoint_if_cancelled()
         try:
             self._slots.acquire_nowait()
         except trio.WouldBlock:
-            await self._wait_for_slot()
-        scope = trio.CancelScope(shield=True, deadline=deadline)
+            await self._wait_for_slot(shield)
+        scope = trio.CancelScope(shield=True, deadline=end)
         self._lag.scopes.add(scope)
         try:
             with scope:
@@ -248,11 +249,11 @@ class Database:
             self._lag.scopes.discard(scope)
             self._slots.release()
 
-    async def _wait_for_slot(self) -> None:
+    async def _wait_for_slot(self, shield: bool) -> None:
         if self._slots.statistics().tasks_waiting >= MAX_QUEUE:
             raise Unavailable("too many calls are waiting")
         try:
-            with trio.fail_after(self.limits.queue_s):
+            with trio.fail_after(self.limits.queue_s, shield=shield):
                 await self._slots.acquire()
         except trio.TooSlowError:
             raise Unavailable("no connection became free") from None

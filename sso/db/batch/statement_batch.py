@@ -96,16 +96,16 @@ class Batch:
         await woken.wait()
 
     async def _lead(self, leader: _Item) -> None:
-        with trio.CancelScope(shield=True):  # a cancelled leader must not fail the other items
-            began = await self._database.scheduler.enter()
-            items = self._take_items(leader)
-            try:
-                await self._run(items)
-            finally:
-                self._database.scheduler.leave(began)
-                for item in items:
-                    _finish(item)
-                self._release_slot(leader)
+        """Nothing that it awaits can be cancelled: a cancelled leader must not fail the other items."""
+        began = await self._database.scheduler.enter()
+        items = self._take_items(leader)
+        try:
+            await self._run(items)
+        finally:
+            self._database.scheduler.leave(began)
+            for item in items:
+                _finish(item)
+            self._release_slot(leader)
 
     def _take_items(self, leader: _Item) -> list[_Item]:
         items = [leader]
