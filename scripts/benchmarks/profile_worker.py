@@ -1,7 +1,10 @@
-"""Profiles a worker: starts the service, applies a load of ``scripts/bench oauth`` and samples a worker with py-spy.
+"""Profiles the service.
 
-Prints two tables: functions by their own time, and by the time including their callees. Native code appears as the
-Python line that called it. Needs py-spy (a package of the group "bench") and permission to trace processes.
+Without a kind of load it prints one table: the CPU time of each call, and the shares of Trio, Quart, HTTP, the SQL
+driver, PostgreSQL, own code, signatures and JSON. With a kind of load of ``scripts/bench oauth`` it samples a worker
+with py-spy and prints two tables: functions by their own time, and by the time including their callees. Native code
+appears as the Python line that called it. That needs py-spy (a package of the group "bench") and permission to trace
+processes.
 """
 
 import argparse
@@ -14,6 +17,7 @@ from pathlib import Path
 
 from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.oauth_work import WORK
+from scripts.benchmarks.profile_shares import show_shares
 from scripts.benchmarks.report import Steps, progress
 from tests.kit import postgres
 
@@ -57,12 +61,21 @@ def show(title: str, counted: Counter[str], total: int, lines: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/profile", description=__doc__)
-    parser.add_argument("load", choices=WORK, help="kind of load")
-    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("load", nargs="?", choices=WORK, help="kind of load; without it, the shares of all calls")
+    parser.add_argument("--seconds", type=float, default=6.0, help="of CPU time for each of all calls")
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--lines", type=int, default=40, help="lines of each table")
+    parser.add_argument("--call", action="append", help="only this call, of the shares of all calls; may be repeated")
+    parser.add_argument("--out", type=Path, help="write the shares to this JSON file")
     parser.add_argument("--raw", type=Path, help="write the samples to this file, for flame graphs")
     options = parser.parse_args()
+    if options.load is None:
+        show_shares(options.call or (), options.connections, options.seconds, options.out)
+    else:
+        sample_worker(options)
+
+
+def sample_worker(options: argparse.Namespace) -> None:
     spy = find_spy()
     steps = Steps(2)
     with tempfile.TemporaryDirectory() as folder, postgres.running() as database:
