@@ -69,7 +69,13 @@ def algorithm_of(browser: ConsoleBrowser, client_id: str) -> str:
 
 @pytest.mark.parametrize(
     ("framework", "chosen", "stored"),
-    [("spring", None, ""), ("other", None, ""), ("other", "EdDSA", "EdDSA"), ("flask", "", ""), ("device", None, "ES256")],
+    [
+        ("spring", None, ""),
+        ("other", None, ""),
+        ("other", "EdDSA", "EdDSA"),
+        ("flask", "", ""),
+        ("device", None, "ES256"),
+    ],
 )
 def test_wizard_recommends_the_cheapest_signature_that_the_library_verifies(
     browser: ConsoleBrowser, framework: str, chosen: str | None, stored: str

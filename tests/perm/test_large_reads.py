@@ -27,7 +27,8 @@ _SETUP = (
     "INSERT INTO applications (application_id, name) OVERRIDING SYSTEM VALUE VALUES (10, 'large')",
     "INSERT INTO users (user_id, login, login_key) VALUES ('5', 'a@x.org', 'a@x.org')",
     f"""INSERT INTO user_records (application_id, user_id, private_data)
-    SELECT 10, '5', jsonb_object_agg('rule' || n, '{{"value": true}}'::jsonb) FROM generate_series(1, {ENTRIES}) AS n""",
+    SELECT 10, '5', jsonb_object_agg('rule' || n, '{{"value": true}}'::jsonb)
+    FROM generate_series(1, {ENTRIES}) AS n""",
 )
 
 

@@ -122,9 +122,7 @@ async def _prepare(
 
 async def _prepare_index(authorizer: Authorizer, user: LoadedFacts, sections: frozenset[str], now: int) -> None:
     name = "index", sections
-    await user.compute_in_thread(
-        authorizer.facts.run_in_thread, name, now, lambda facts: _index(facts, sections, now)
-    )
+    await user.compute_in_thread(authorizer.facts.run_in_thread, name, now, lambda facts: _index(facts, sections, now))
 
 
 async def _rights(authorizer: Authorizer, caller: Caller, application_id: int) -> CallerRights | Forbidden:
