@@ -2,9 +2,11 @@
 
 import re
 
-from quart import Response, current_app, request
+from quart import Response
+from quart.globals import _cv_app
 
 from sso.core.ids import SECRET_TOKEN, secret_token
+from sso.web.request import current_request
 
 SESSION_COOKIE = "sso_session"  # holds the secret of a browser session
 VISIT_COOKIE = "sso_visit"  # before sign-in; after a correct password it identifies the pending second factor
@@ -28,23 +30,23 @@ def is_secret(text: str) -> bool:
 
 def read_cookie(name: str) -> str:
     """Returns the secret in a cookie, or "" if the value does not have the form of our secrets."""
-    value = request.cookies.get(_full_name(name), "")
+    value = _read(name)
     return value if is_secret(value) else ""
 
 
 def read_device_cookie() -> str:
     """Returns the value that the browser sent, cut to the maximum length but not checked."""
-    return str(request.cookies.get(_full_name(DEVICE_COOKIE), ""))[:MAX_DEVICE_COOKIE]
+    return _read(DEVICE_COOKIE)[:MAX_DEVICE_COOKIE]
 
 
 def read_language_cookie() -> str:
     """Returns the value that the browser sent, cut but not checked."""
-    return str(request.cookies.get(_full_name(LANGUAGE_COOKIE), ""))[:MAX_LANGUAGE_COOKIE]
+    return _read(LANGUAGE_COOKIE)[:MAX_LANGUAGE_COOKIE]
 
 
 def read_sealed_cookie(name: str) -> str:
     """Returns an encrypted value, cut to the maximum length but not checked."""
-    return str(request.cookies.get(_full_name(name), ""))[:MAX_SEALED_COOKIE]
+    return _read(name)[:MAX_SEALED_COOKIE]
 
 
 def set_cookie(response: Response, name: str, value: str, max_age: int | None = None) -> None:
@@ -63,8 +65,16 @@ def visit_secret(name: str = VISIT_COOKIE) -> tuple[str, bool]:
     return (secret, False) if secret else (secret_token(), True)
 
 
+def _read(name: str) -> str:
+    """Returns "" for a missing cookie at once; Werkzeug's ``get`` would raise and catch an HTTP error."""
+    cookies, full_name = current_request().cookies, _full_name(name)
+    if full_name not in cookies:
+        return ""
+    return cookies[full_name]
+
+
 def _https() -> bool:
-    return bool(current_app.config["HTTPS"])
+    return bool(_cv_app.get().app.config["HTTPS"])
 
 
 def _full_name(name: str) -> str:

@@ -15,10 +15,12 @@ from sso.web import language, template_cache
 from sso.web.brand import SiteBrand
 from sso.web.language_switcher import same_page
 from sso.web.request import read_body, read_multipart
+from sso.web.response import DataResponse
 from sso.web.security_headers import page_policy
 from sso.web.template_cache import compiled_templates
 
 MAX_FORM = 32 * 1024
+HTML_TYPE = "text/html; charset=utf-8"
 
 
 def install(environment: Environment) -> None:
@@ -69,12 +71,11 @@ async def page(
         text = loaded.render(names, switcher_back=switcher_back)
     else:
         text = template_cache.render_cached(loaded, names, {**own, "switcher_back": switcher_back})
-    response = Response(text, status, content_type="text/html; charset=utf-8")
-    response.headers.update({"Content-Language": current_language.get(), "Vary": "Accept-Language", **(headers or {})})
+    shown = {"Content-Language": current_language.get(), "Vary": "Accept-Language", **(headers or {})}
     image_origins = (site_brand.logo_origin,) if site_brand and site_brand.logo_origin else ()
     if form_targets or image_origins:
-        response.headers["Content-Security-Policy"] = page_policy(form_targets, image_origins)
-    return response
+        shown["Content-Security-Policy"] = page_policy(form_targets, image_origins)
+    return DataResponse(text.encode(), HTML_TYPE, status, shown)
 
 
 async def form_fields(max_bytes: int = MAX_FORM, *, files: bool = False) -> dict[str, str]:

@@ -232,5 +232,5 @@ class FastQuart(QuartTrio):
     ) -> ResponseTypes:
         response = result if isinstance(result, Response) else await self.make_response(result)
         for function in reversed(self.after_request_funcs[None]):
-            response = await function(response)  # type: ignore[misc]
+            response = await function(response)
         return response
