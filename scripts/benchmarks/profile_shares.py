@@ -4,6 +4,7 @@ Each call is made over several connections, and costs what it costs under load. 
 time, with that of PostgreSQL; the layers of a worker are told apart by a sampler (profiled_service.py).
 """
 
+import json
 import os
 import platform
 import sys
@@ -20,7 +21,7 @@ from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.oauth_work import WORK
 from scripts.benchmarks.profile_layers import LAYERS
 from scripts.benchmarks.profiled_service import FOLDER_VARIABLE
-from scripts.benchmarks.report import Steps, process_tree, show
+from scripts.benchmarks.report import Steps, process_tree, progress
 from tests.kit import postgres
 from tests.kit.server import Server
 
@@ -132,5 +133,20 @@ def show_shares(names: Iterable[str], connections: int, cpu_s: float, out: Path 
                 steps.next(name)
                 if not names or name in names:
                     rows.append(row(name, profile.measure(prepare, cpu_s)))
-    show(rows, out)
+    progress("")
+    print(rst_table(rows))
     print(f"\n{connections} connections, {machine()}. Threads hash passwords.")
+    if out:
+        out.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def rst_table(rows: list[dict[str, Any]]) -> str:
+    """Returns the rows as a table of the documentation."""
+    lines = [
+        list(rows[0]),
+        *([f"{value:,}" if isinstance(value, int) else value for value in row.values()] for row in rows),
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    texts = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    border = "  ".join("=" * width for width in widths)
+    return "\n".join([border, texts[0], border, *texts[1:], border])

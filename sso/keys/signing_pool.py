@@ -1,8 +1,8 @@
-"""Makes RS256 signatures in a thread when many are needed at once.
+"""Makes RS256 signatures in threads when many are needed at once.
 
 An RS256 signature takes half a millisecond. When one batch of token refreshes needs many, all but the first few are
-made in a thread, on another core, while the event loop continues. Passing a call to the thread costs a quarter of
-that time. So the first few are made on the event loop, and so are all of them if each core already has a worker.
+made in threads, on the cores that no worker uses, while the event loop continues. Passing a call to a thread costs a
+quarter of that time. So the first few are made on the event loop, and so are all of them if each core has a worker.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,15 @@ from sso.core.thread_pool import ThreadPool
 INLINE_SIGNATURES = 4  # per iteration of the event loop
 
 
+def signing_threads(workers: int, cores: int) -> int:
+    """Returns how many threads a worker may use, so that all of them together use the cores without a worker."""
+    return -(-max(0, cores - workers) // workers)
+
+
 class SigningPool(trio.abc.Instrument):
-    def __init__(self, *, spare_core: bool) -> None:
-        self._spare_core = spare_core
-        self._threads = ThreadPool(1)
+    def __init__(self, threads: int) -> None:
+        self._has_threads = threads > 0
+        self._threads = ThreadPool(threads)
         self._signed_in_iteration: int | None = None  # None until the instrument is installed
 
     def after_io_wait(self, timeout: float) -> None:
@@ -28,7 +33,7 @@ class SigningPool(trio.abc.Instrument):
         self._signed_in_iteration = 0
 
     async def sign(self, signer: Signer, claims: Mapping[str, Any], header_type: str = JWT) -> str:
-        if not self._spare_core or signer.algorithm in CHEAP_ALGORITHMS:
+        if not self._has_threads or signer.algorithm in CHEAP_ALGORITHMS:
             return signer.sign(claims, header_type)
         if self._signed_in_iteration is None:
             self._signed_in_iteration = 0

@@ -13,7 +13,7 @@ from sso.core.thread_pool import available_cpus
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.keys.keyset import KeySet
-from sso.keys.signing_pool import SigningPool
+from sso.keys.signing_pool import SigningPool, signing_threads
 from sso.oauth.authorization.authorize import Authorize
 from sso.oauth.authorization.connected_site_store import ConnectedSites
 from sso.oauth.authorization.login_flow import SiteLoginFlows
@@ -100,7 +100,7 @@ def build_oauth(
     used_factor = UsedFactorRequirement(settings.require_2fa, settings.base_url)
     clients = ClientStore(database, keyring)
     client_cache = ClientCache(clients, allow_http=allow_http)
-    signing_pool = SigningPool(spare_core=settings.workers < available_cpus())
+    signing_pool = SigningPool(signing_threads(settings.workers, available_cpus()))
     token_issuer = TokenIssuer(keys, signing_pool, settings.base_url, settings.id_ttl_s, database.clock)
     authorizations = AuthorizationStore(database, settings.oauth_session_s, allow_http=allow_http)
     resource_servers = ResourceServers(database, allow_http=allow_http)
