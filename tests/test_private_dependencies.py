@@ -7,12 +7,15 @@ bring this test up to date.
 import asyncio
 import inspect
 from asyncio import selector_events, sslproto
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection
 from typing import Any
 
+import asyncpg
 import pytest
 import sniffio
 import trio_asyncio
+from asyncpg.protocol import protocol
 from nats.aio.client import Client
 from nats.aio.transport import TcpTransport
 from sqlalchemy import text
@@ -21,6 +24,7 @@ from trio_asyncio._base import BaseTrioEventLoop
 from trio_asyncio._handles import ScopedHandle
 
 from sso.db.asyncio_loop import MAX_READ, FastAsyncioLoop
+from sso.db.database import Database
 from tests.kit.private_dependencies import changed, code_digest
 
 LOOP = "sso/db/asyncio_loop.py"
@@ -98,6 +102,26 @@ def test_sqlalchemy_compiles_named_parameters_to_numbers_in_order_of_first_use()
     message = changed("sqlalchemy", "SQLCompiler.positiontup of the asyncpg dialect", "sso/db/statement.py")
     assert compiled.string == "SELECT $1, $2, $1", message
     assert list(getattr(compiled, "positiontup", None) or ()) == ["b", "a"], message
+
+
+@pytest.mark.parametrize("values", [["a", None], ("a",), {"a"}, {"a": 1}.keys(), deque(["a"]), [["a"], ["b"]]])
+async def test_asyncpg_accepts_containers_as_arrays(database: Database, values: Collection[Any]) -> None:
+    assert await database.run_sql("SELECT CAST($1 AS text[])", [values]) == [(list(values),)]
+
+
+@pytest.mark.parametrize("value", ["a", 5, {"a": 1}])
+async def test_asyncpg_refuses_other_values_as_arrays(database: Database, value: object) -> None:
+    with pytest.raises(asyncpg.DataError, match="container expected"):
+        await database.run_sql("SELECT CAST($1 AS text[])", [value])
+
+
+async def test_asyncpg_asks_the_names_that_are_replaced(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    await database.ping()
+    for name, value in {"IterableABC": (), "SizedABC": (), "MappingABC": list}.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(protocol, name, value)
+            with pytest.raises(asyncpg.DataError, match="container expected"):
+                await database.run_sql("SELECT CAST($1 AS text[])", [["a"]])
 
 
 def test_parts_of_nats_py_that_the_bus_uses() -> None:

@@ -7,6 +7,7 @@ import asyncpg
 import orjson
 
 from sso.core.database_url import DatabaseHost
+from sso.db import array_parameters
 from sso.db.time_limits import TimeLimits
 
 SESSION_SETTINGS = {
@@ -31,6 +32,7 @@ async def open_plain(
 
     ``host`` is one of several hosts in the URL, and must have the role. With None, the URL alone decides.
     """
+    array_parameters.install()
     options = {} if host is None else {"host": host.name, "port": host.port, "target_session_attrs": role}
     return await asyncpg.connect(
         dsn,
