@@ -3,7 +3,7 @@
 * Workers: the capacity of the mix of ``scripts/bench latency`` with 1, 2 and 4 workers. Each service may use as many
   processors as it has workers, so that the rest is left to the client and PostgreSQL.
 * Size: logins, refreshes, userinfo, held polls, checks and pages of the console, with 10 million users, 100 million
-  audit entries and a million game sessions next to a small database. Filling it takes long and, by estimate, 80 GB; with
+  audit entries and a million game sessions next to a small database. Filling it takes long, and 80 GB by estimate; with
   ``--keep FOLDER`` the next run uses it again.
 * Month: logins and game sessions whose rows expire, in days that last some seconds, with the sizes of tables and
   indexes, dead rows and runs of autovacuum.
