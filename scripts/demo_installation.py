@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sso.config import ConfigError, load
 from sso.core.bind_address import parse_binds
+from sso.core.test_players import PUBLIC_PASSWORD
 from sso.db.embedded import EmbeddedError
 from sso.db.embedded.paths import has_database, postgres_directory
 from sso.db.embedded.temporary_server import unused
@@ -35,7 +36,7 @@ class NotTheDemo(Exception):
 
 def demo_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """The settings of the demo that the environment does not have: browsers offer passkeys at localhost only."""
-    settings = {"SSO_REGISTRATION": "open", "SSO_GUESTS": "on"}
+    settings = {"SSO_REGISTRATION": "open", "SSO_GUESTS": "on", "SSO_TEST_PLAYER_PASSWORD": PUBLIC_PASSWORD}
     host, _, port = environment.get("SSO_BIND", "127.0.0.1:8000").rpartition(":")
     if host == "127.0.0.1" and port.isdecimal():
         settings["SSO_BASE_URL"] = f"http://localhost:{port}"

@@ -142,7 +142,8 @@ class Site(BaseHTTPRequestHandler):
             self.show(
                 "Welcome",
                 "<p>You are not signed in.</p>"
-                '<p class="muted">Try it with demo@example.com and the password demo-password.</p>'
+                '<p class="muted">Try it with demo@example.com and the password demo-password, or with a '
+                f'<a href="{SERVICE}/docs/testing.html">test player</a> whose sign-in fails.</p>'
                 '<p class="actions"><a class="button" href="/sign-in">Sign in</a></p>',
             )
 

@@ -38,6 +38,7 @@ LINKS = """
   Demo game      {game}    (in a second terminal)
   Administrator  demo@example.com with the password demo-password
   Player         player@example.com with the password player-password
+  Test players   {service}/docs/testing.html (banned, slow, second factor, …)
   Stop           Ctrl-C
   Start afresh   scripts/run --reset"""
 UNIX_ONLY = "\nThe service listens on {bind} only. To open it in a browser, set SSO_BIND={bind},127.0.0.1:8000."

@@ -12,6 +12,7 @@ from typing import Any
 from sso.core.bus_url import parse_bus_url
 from sso.core.errors import OperatorError
 from sso.core.setting import setting_fields, setting_info
+from sso.core.test_players import PUBLIC_PASSWORD
 from sso.settings import Settings
 
 __all__ = ["ConfigError", "Settings", "allows_colour", "load"]
@@ -57,7 +58,11 @@ def load(config_file: Path | None = None, environ: Mapping[str, str] = os.enviro
     bus_url = parsed.get("bus_url")
     if parsed.get("bus_ca_file") and not (bus_url and parse_bus_url(bus_url.get_secret_value()).tls):
         raise ConfigError("SSO_BUS_CA_FILE: is for an SSO_BUS_URL that begins with tls://")
-    return Settings(**parsed, has_base_url="base_url" in parsed)
+    settings = Settings(**parsed, has_base_url="base_url" in parsed)
+    password = settings.test_player_password
+    if password and password.get_secret_value() == PUBLIC_PASSWORD and not settings.is_loopback:
+        raise ConfigError("SSO_TEST_PLAYER_PASSWORD: this password is public: choose another one, or unset it")
+    return settings
 
 
 def _check_name(name: str) -> bool:

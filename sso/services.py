@@ -36,6 +36,8 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_game_store import SignedInGames
 from sso.accounts.support_operations import SupportOperations
 from sso.accounts.terms.terms import Terms
+from sso.accounts.test_players.hooks import DelayedPasswordLogin, ExpiringMailedLinks, ExpiringSecondFactors
+from sso.accounts.test_players.operations import TestPlayers
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.user_store import UserStore
 from sso.admin.wiring import ManagementApi, ManagementServices, build_management
@@ -116,6 +118,7 @@ class Services:
     sign_in_notices: SignInNotices
     known_devices: KnownDevices
     registration: UserRegistration
+    test_players: TestPlayers
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
     history: AccountHistory
@@ -168,7 +171,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     outbox = Outbox(ring, bus, brand)
     users = UserStore(database, outbox.wake_senders)
     recovery_codes = RecoveryCodes(database, ring, outbox, brand)
-    factors = SecondFactors(database, ring, outbox, brand, recovery_codes)
+    has_test_players = settings.test_player_password is not None
+    factors_type = ExpiringSecondFactors if has_test_players else SecondFactors
+    factors = factors_type(database, ring, outbox, brand, recovery_codes)
     factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand)
     tokens = SessionTokens(
         database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s, settings.appeal_url or ""
@@ -203,8 +208,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     applications, writer = permissions.login_rules, permissions.writer
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
     new_passwords = RateLimiter(database, "new password", NEW_PASSWORDS_PER_MINUTE)
-    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, new_passwords, brand)
-    links = MailedLinks(database, settings.base_url)
+    login_type = DelayedPasswordLogin if has_test_players else PasswordLogin
+    password_login = login_type(users, hasher, factors, login_rate_limiter, new_passwords, brand)
+    links = (ExpiringMailedLinks if has_test_players else MailedLinks)(database, settings.base_url)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
@@ -296,6 +302,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices=sign_in_notices,
         known_devices=known_devices,
         registration=registration,
+        test_players=TestPlayers(database, users, operations.users, bans, factor_changes, hasher),
         session_tokens=tokens,
         signed_in_games=games,
         deletion=deletion,

@@ -18,6 +18,8 @@ from sso.core.net import Network, parse_address, parse_networks
 from sso.core.setting import setting
 from sso.core.setting_values import SecretText, count, integer, seconds
 
+MIN_TEST_PASSWORD = 12  # characters
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -235,6 +237,14 @@ class Settings:
         15552000,
         seconds,
         "Session tokens and user JWTs can be renewed until this many seconds after the original sign-in.",
+    )
+
+    test_player_password: SecretText | None = setting(
+        None,
+        values.password(MIN_TEST_PASSWORD),
+        "Password of the test players, accounts that force an outcome of a sign-in. Without it, they are disabled.",
+        example="a password that only your developers know",
+        see="testing",
     )
 
     # Registration

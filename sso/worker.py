@@ -184,7 +184,7 @@ async def _respond_to_operator(api: OperatorApi, call: OperatorCall, progress: P
 
 async def _start_background_tasks(services: Services, background: trio.Nursery, slot: WorkerSlot) -> None:
     services.hasher.prepare()
-    await _wait_for_database(services)
+    await _wait_for_database(services, slot)
     background.start_soon(_open_connections, services)
     await background.start(keep_running, "clock", clock_sync.run, services.database)
     await background.start(keep_running, "node heartbeat", _heartbeat(services).run)
@@ -240,7 +240,7 @@ async def _open_connections(services: Services) -> None:
         log.warning("worker.connections_failed", reason=str(group.exceptions[0]))
 
 
-async def _wait_for_database(services: Services) -> None:
+async def _wait_for_database(services: Services, slot: WorkerSlot) -> None:
     """Waits until the database responds, and stores what every database must contain.
 
     A worker that starts while the database is down waits here, rather than failing again and again.
@@ -251,6 +251,8 @@ async def _wait_for_database(services: Services) -> None:
             await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP_ALGORITHMS)
             await seed_central_application(services.database)
             await measure_clock(services.database)
+            if slot.is_first:
+                await _prepare_test_players(services)
         except DatabaseError as error:
             if not logged:
                 log.warning("worker.start_delayed", reason=str(error))
@@ -258,6 +260,13 @@ async def _wait_for_database(services: Services) -> None:
             await trio.sleep(RETRY_S)
         else:
             return
+
+
+async def _prepare_test_players(services: Services) -> None:
+    if password := services.settings.test_player_password:
+        await services.test_players.create(password.get_secret_value())
+    else:
+        await services.test_players.disable()
 
 
 async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: trio.Event, services: Services) -> None:

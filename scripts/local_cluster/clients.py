@@ -98,7 +98,8 @@ class Game:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(confirm)
-            result = await self._poll(gsid)
+            with self._ledger.a_game_waits():
+                result = await self._poll(gsid)
         if result["status"] == "OK":
             wake_up_s = trio.current_time() - confirmed_at[0] if confirmed_at else 0.0
             self._ledger.record_delivery(user, result["token"], max(0.0, wake_up_s))

@@ -1,6 +1,9 @@
 """The ledger: what clients were told, to compare with what the service knows afterwards."""
 
+import statistics
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import trio
@@ -11,6 +14,8 @@ class Ledger:
     started: int = 0
     confirmed: int = 0
     delivered: int = 0
+    waiting: int = 0  # games that poll at this moment
+    waiting_at_starts: list[int] = field(default_factory=list)  # how many did when each login began
     lost: list[str] = field(default_factory=list)
     tokens_issued: int = 0  # to web sites
     refresh_tokens: list[str] = field(default_factory=list)  # that must be accepted afterwards
@@ -23,6 +28,15 @@ class Ledger:
     wake_ups: list[float] = field(default_factory=list)  # seconds from the confirmation to the game's answer
     longest_gap_s: float = 0.0
     last_delivery: float | None = None
+
+    @contextmanager
+    def a_game_waits(self) -> Iterator[None]:
+        self.waiting_at_starts.append(self.waiting)
+        self.waiting += 1
+        try:
+            yield
+        finally:
+            self.waiting -= 1
 
     def record_delivery(self, user: int, token: str, wake_up_s: float) -> None:
         now = trio.current_time()
@@ -40,7 +54,9 @@ class Ledger:
     def report(self) -> str:
         ordered = sorted(self.wake_ups) or [0.0]
         p50, p99 = (1000 * ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.99))
+        waiting = self.waiting_at_starts or [0]
         lines = [
+            f"polls      {statistics.median(waiting):.0f} at a time, {max(waiting)} at most",
             f"logins     {self.started} started, {self.confirmed} confirmed, {self.delivered} delivered",
             f"sites      {self.tokens_issued} tokens issued, {len(self.revoked)} revoked",
             f"roles      of {len(self.roles)} users saved, {self.refused_by_limit} saves refused by the limit",

@@ -4,6 +4,7 @@ SITE_PACKAGES has the dependencies for the Python that runs this program. The pa
 Python: some of them contain machine code for it. With the same SOURCE_DATE_EPOCH, the same input gives the same bytes.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -33,7 +34,10 @@ def build(wheel: Path, site_packages: Path, output: Path) -> Path:
         add_program(tree, wheel, site_packages)
         add_files(tree)
         add_control(tree, version, architecture)
+        built = int(os.environ["SOURCE_DATE_EPOCH"])
         for path in (tree, *tree.rglob("*")):
+            # dpkg-deb changes newer times to this one and keeps older ones, which checkouts do not share.
+            os.utime(path, (built, built), follow_symlinks=False)
             if not path.is_symlink():
                 path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
         command = ["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", str(tree), str(package)]
@@ -70,7 +74,7 @@ def add_files(tree: Path) -> None:
         shutil.copy(source, tree / target)
     documentation = tree / "usr/share/doc/sso"
     shutil.copytree(
-        ROOT / "docs", documentation, dirs_exist_ok=True, ignore=shutil.ignore_patterns("_build", "conf.py")
+        ROOT / "docs", documentation, dirs_exist_ok=True, ignore=shutil.ignore_patterns("_*", ".*", "conf.py")
     )
     samples = documentation / "examples"
     for name in ("nginx", "haproxy", "caddy", "prometheus", "grafana", "logrotate"):

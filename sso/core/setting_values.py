@@ -81,6 +81,15 @@ def secret(value: object) -> SecretText:
     return SecretText(text(value))
 
 
+def password(min_length: int) -> Callable[[object], SecretText]:
+    def parse(value: object) -> SecretText:
+        if not min_length <= len(text(value)) <= 1024:
+            raise ValueError(f"must have {min_length}-1024 characters")
+        return secret(value)
+
+    return parse
+
+
 def path(value: object) -> Path:
     return Path(text(value))
 

@@ -209,7 +209,18 @@ def check(settings: Settings, dsn: str, program: str = "this command") -> Iterat
     yield account(program)
     yield from addresses(settings)
     yield from proxies(settings, dsn if usable else None)
+    yield test_players(settings)
     yield from _administration(settings)
+
+
+def test_players(settings: Settings) -> Finding:
+    return Finding(
+        "test players",
+        settings.test_player_password is None,
+        "there are none" if settings.test_player_password is None else "accounts with a shared password can sign in",
+        "unset SSO_TEST_PLAYER_PASSWORD where real players sign in: the next start disables these accounts",
+        warning=True,
+    )
 
 
 def _administration(settings: Settings) -> Iterator[Finding]:

@@ -104,8 +104,8 @@ class Authorizer:
         _check_credentials(caller, application_id, target)
         secret, service = NO_SECRET_RIGHTS, False
         if target is not None:
-            # Rights over the data of others are administrative, and a guest has none.
-            has_none = caller.second_factor_missing or central.facts.user.is_guest
+            # Rights over the data of others are administrative, and guests and test players have none.
+            has_none = caller.second_factor_missing or central.facts.user.cannot_administer
             read = target.rights_of_everyone if has_none else target.secret_rights
             secret = read(caller.now)
             service = _is_service_of(caller, target)

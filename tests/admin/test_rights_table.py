@@ -94,6 +94,7 @@ TABLE: dict[str, Row] = {
     "GET /clients/<client_id>/signal-streams": Row(404),
     "PATCH /clients/<client_id>/signal-streams/<stream_id>": Row(400),
     "DELETE /clients/<client_id>/signal-streams/<stream_id>": Row(404),
+    "POST /clients/<client_id>/signal-streams/<stream_id>/examples": Row(400),
     "GET /identity-providers": Row(200),
     "POST /identity-providers": Row(400),
     "GET /identity-providers/<provider_id>": Row(404),

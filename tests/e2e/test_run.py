@@ -119,7 +119,7 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dic
     service, site = f"http://localhost:{port}", f"http://127.0.0.1:{environment['DEMO_SITE_PORT']}"
     with started(environment) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline().rstrip() for _ in range(15)]
+        lines = [process.stdout.readline().rstrip() for _ in range(16)]
         assert lines == [
             "created 9, changed 3, unchanged 1",
             f"sso is ready at {service} (1 worker, data directory {environment['SSO_DATA_DIR']})",
@@ -134,6 +134,7 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dic
             f"  Demo game      {ROOT}/scripts/sso play {service}    (in a second terminal)",
             "  Administrator  demo@example.com with the password demo-password",
             "  Player         player@example.com with the password player-password",
+            f"  Test players   {service}/docs/testing.html (banned, slow, second factor, …)",
             "  Stop           Ctrl-C",
             "  Start afresh   scripts/run --reset",
         ]
@@ -142,6 +143,8 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dic
         check_mails(service)
         check_playground(service)
         check_refusal(service)
+        banned = {"login": "banned@player.test", "password": "test-player-password"}
+        assert httpx.post(f"{service}/proxy/api/login", json=banned, timeout=60).json()["error"] == "banned"
         assert f"{service}/proxy/oauth/authorize" in httpx.get(f"{site}/sign-in", timeout=60).headers["Location"]
         if stop == "Ctrl-C":
             os.killpg(process.pid, signal.SIGINT)  # the terminal sends it to all processes of the group

@@ -221,6 +221,7 @@ def call_services(api: Api, server: Server) -> None:
         threads.submit(run_query, server, insert, client).result()
     api("list_client_signal_streams", client_id=client)
     api("update_client_signal_stream", {"status": "paused", "reason": "full"}, **stream)
+    api("send_example_signal", {"event": "session-revoked"}, **stream)
     api("delete_client_signal_stream", **stream)
     api("delete_client", client_id=client)
     token = api("create_registration_token", {"uses": 2, "days": 1})["id"]

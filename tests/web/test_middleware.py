@@ -68,7 +68,7 @@ ADMIN = tuple(
         "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients",
         "clients/<client_id>", "clients/<client_id>/rotate-secret", "registration-tokens",
         "registration-tokens/<token_id>", "clients/<client_id>/signal-streams",
-        "clients/<client_id>/signal-streams/<stream_id>",
+        "clients/<client_id>/signal-streams/<stream_id>", "clients/<client_id>/signal-streams/<stream_id>/examples",
         "assertions/test", "brand", "game-sessions", "game-sessions/<gsid>", "violations/<violation_id>",
         "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
         "state", "state/apply", "state/diff", "state/export", "webhooks/<webhook_id>/dead-letters",

@@ -110,7 +110,7 @@ class SecondFactors:
 
         async def work(tx: Transaction) -> int:
             code_digest = self._keyring.mac(_code_purpose(user), code)
-            if not await store_mailed_code(tx, user.user_id, code_digest, CODE_S, RESEND_S):
+            if not await store_mailed_code(tx, user.user_id, code_digest, self.code_life_s(user), RESEND_S):
                 return max(1, await _code_wait(tx, user))
             await self._outbox.put(tx, user.login, content, language)
             return 0
@@ -118,6 +118,10 @@ class SecondFactors:
         wait_s = await self._database.transaction(work)
         self._outbox.wake_senders()
         return wait_s
+
+    def code_life_s(self, _user: User) -> int:
+        """How long a mailed code works."""
+        return CODE_S
 
     async def code_wait(self, user: User) -> int:
         """Returns the seconds until the next code can be mailed; 0 if it can be now. Raises SecondFactorBlocked."""

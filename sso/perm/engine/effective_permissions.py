@@ -43,7 +43,7 @@ def compute_permissions(application: CompiledApplication, facts: PermissionFacts
         return no_permissions(application.application_id, now)
     if facts.bans and facts.ban(application.application_id, now):
         return no_permissions(application.application_id, now)
-    if facts.user.is_guest and application.application_id == CENTRAL_APPLICATION_ID:
+    if facts.user.cannot_administer and application.application_id == CENTRAL_APPLICATION_ID:
         return no_permissions(application.application_id, now)
     held_roles = compute_held_roles(application, facts, now)
     projects: tuple[ProjectAccess, ...] = ()

@@ -32,7 +32,7 @@ def compute_service_rights(central: CompiledApplication, facts: PermissionFacts,
     The user has them at some time, and the other user all the time. Roles that are assigned to the user count even if
     their conditions do not hold at the moment.
     """
-    if facts.user.is_guest:
+    if facts.user.cannot_administer:
         return ServiceRights(is_root=False, rules=frozenset(), over_central=False)
     conditions = [role.condition for role in central.roles.values() if role.condition is not None]
     sets = AddressSets(conditions)

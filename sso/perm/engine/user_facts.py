@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sso.core.domains import domain_key
 from sso.core.net import Address
+from sso.core.test_players import TEST_PLAYER_IDS
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,7 @@ class UserFacts:
     tags: frozenset[str] = frozenset()
     purchases: frozenset[str] = frozenset()
     address: Address | None = None  # of the request; without one, no ip condition holds
-    is_guest: bool = False  # a guest has no login, and no administrative right whatever the conditions say
+    cannot_administer: bool = False  # guests and test players have no administrative right, whatever the conditions say
 
     @classmethod
     def from_login(
@@ -25,8 +26,8 @@ class UserFacts:
         address: Address | None = None,
     ) -> "UserFacts":
         """``login`` is None for a user who does not exist, and empty for a guest."""
-        is_guest = login == ""
-        return cls(user_id, login_domain(login or ""), frozenset(tags), frozenset(purchases), address, is_guest)
+        powerless = login == "" or user_id in TEST_PLAYER_IDS
+        return cls(user_id, login_domain(login or ""), frozenset(tags), frozenset(purchases), address, powerless)
 
 
 def login_domain(login: str) -> str:

@@ -147,7 +147,7 @@ def test_assigned_role_counts_although_its_condition_does_not_hold() -> None:
 def test_guest_has_no_rights_over_the_service() -> None:
     application = central([RoleRecord("root", condition={"tag": "staff"})])
     secret = OwnRecord(secret_data={"application": {"canModifySchema": {"value": True}}})
-    guest = replace(STAFF, is_guest=True)
+    guest = replace(STAFF, cannot_administer=True)
     assert compute_service_rights(application, PermissionFacts(guest, secret), NOW) == ServiceRights(
         is_root=False, rules=frozenset(), over_central=False
     )
