@@ -27,7 +27,7 @@ from tests.console.conftest import ConsoleBrowser
 from tests.kit import postgres
 
 SMALL = Sizes(users=1000, applications=10, audit=1000)
-APPLICATIONS = 1000
+USERS_PER_APPLICATION = 10_000
 CONNECTIONS = 32
 POLLS = 1000
 PAGE_TIMES = 10
@@ -75,7 +75,10 @@ class Sized:
 
 
 def rows(options: argparse.Namespace) -> list[dict[str, Any]]:
-    sizes = (SMALL, Sizes(options.users, min(APPLICATIONS, options.users), options.audit))
+    sizes = (
+        SMALL,
+        Sizes(options.users, max(SMALL.applications, options.users // USERS_PER_APPLICATION), options.audit),
+    )
     found: dict[tuple[str, int], list[Figures]] = {}
     pages: list[dict[str, Any]] = []
     with ExitStack() as stack:
