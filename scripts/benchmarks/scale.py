@@ -12,9 +12,10 @@ Each part also runs with smaller numbers: ``scripts/bench scale --users 10000 --
 """
 
 import argparse
+import json
 import os
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -84,14 +85,17 @@ def main() -> None:
     if unknown := set(parts) - set(PARTS):
         parser.error(f"--parts: expected {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
     raise_open_file_limit()
-    rows: list[dict[str, Any]] = []
-    if "workers" in parts:
-        rows += by_workers(options.workers, options)
-    if "size" in parts:
-        rows += scale_size.rows(options)
-    if "month" in parts:
-        rows += scale_month.rows(options.days, options.day_seconds, options.logins)
-    show(rows, options.out)
+    measure: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "workers": lambda: by_workers(options.workers, options),
+        "size": lambda: scale_size.rows(options),
+        "month": lambda: scale_month.rows(options.days, options.day_seconds, options.logins),
+    }
+    found = {part: measure[part]() for part in parts}
+    for rows in found.values():
+        show(rows, None)
+        print()
+    if options.out:
+        options.out.write_text(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
-from scripts.benchmarks.console import filled_database
+from scripts.benchmarks.console import own_database
 from scripts.benchmarks.game_sessions import new_gsids, register
 from scripts.benchmarks.latency_kinds import POLL, GameKinds
 from scripts.benchmarks.oauth_login import login
@@ -19,7 +19,6 @@ from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.oauth_target import Target, address_of
 from scripts.benchmarks.open_loop.generator import Generator, Planned
 from scripts.benchmarks.report import Steps
-from scripts.benchmarks.scale_size import SMALL
 from sso.db.cleanup import delete_expired
 from tests.kit import postgres
 from tests.kit.server import Server
@@ -60,7 +59,7 @@ def rows(days: int, day_s: int, per_second: float) -> list[dict[str, Any]]:
     steps = Steps(days)
     lifetimes = {name: str(count * day_s) for name, count in LIFETIMES.items()} | dict.fromkeys(SHORT, str(day_s))
     with (
-        filled_database(None, SMALL) as (dsn, _, _),
+        own_database(None) as (dsn, _, _),
         running_service(dsn, SSO_WORKERS="2", **lifetimes) as (server, target),
     ):
         postgres.execute(dsn, "ALTER SYSTEM SET autovacuum_naptime = '1s'")
