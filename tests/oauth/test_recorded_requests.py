@@ -118,7 +118,7 @@ def test_requests_are_listed_without_any_secret(server: Server, administrator: A
     assert redeemed["answer"]["expires_in"] == str(tokens["expires_in"])
     assert redeemed["answer"]["token_type"] == "Bearer"
     assert wait_for(administrator, site, endpoint="userinfo")["answer"]["email"] == "(not shown)"
-    assert wait_for(administrator, site, endpoint="introspect")["answer"]["active"] == "true"
+    assert wait_for(administrator, site, endpoint="introspect", http_status=200)["answer"]["active"] == "true"
     assert wait_for(administrator, site, endpoint="par", http_status=201)["parameters"]["login_hint"]
     assert wait_for(administrator, site, endpoint="revoke")["http_status"] == 200
     assert wait_for(administrator, site, http_status=401)["answer"]["error"] == "invalid_client"
