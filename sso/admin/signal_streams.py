@@ -30,6 +30,10 @@ class StreamStatusChange(AdminModel):
     reason: Annotated[str, at_most(256)] = ""  # for the receiver
 
 
+class ExampleOfSignal(AdminModel):
+    event: Annotated[str, at_most(64)]
+
+
 class SignalStreamResource:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -54,9 +58,18 @@ class SignalStreamResource:
             actor = request.caller.actor
             return await operations.set_stream_status(tx, actor, client_id, stream_id, body.status, body.reason)
 
-        stream = await self._database.transaction(work)
-        waiting = await stream_store.count_waiting(self._database, client_id)
-        return AdminResponse({"data": _json(stream, waiting.get(stream_id, 0))})
+        return await self._answer(await self._database.transaction(work))
+
+    async def send_example(self, request: AdminRequest) -> AdminResponse:
+        """Adds an example of an event, about a user who does not exist. It is signed and delivered like any other."""
+        body: ExampleOfSignal = request.body
+        client_id, stream_id = from_path_id(request.path["client_id"]), request.path["stream_id"]
+
+        async def work(tx: Transaction) -> SignalStream:
+            await _lock_client(tx, request)
+            return await operations.send_example(tx, request.caller.actor, client_id, stream_id, body.event)
+
+        return await self._answer(await self._database.transaction(work))
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Deletes a stream, with the events that wait. The client can create another one."""
@@ -68,6 +81,10 @@ class SignalStreamResource:
 
         await self._database.transaction(work)
         return AdminResponse({})
+
+    async def _answer(self, stream: SignalStream) -> AdminResponse:
+        waiting = await stream_store.count_waiting(self._database, stream.client_id)
+        return AdminResponse({"data": _json(stream, waiting.get(stream.stream_id, 0))})
 
 
 def signal_stream_routes(streams: SignalStreamResource) -> tuple[AdminRoute, ...]:
@@ -102,6 +119,17 @@ def signal_stream_routes(streams: SignalStreamResource) -> tuple[AdminRoute, ...
             answer=NO_DATA_ANSWER,
             operation="delete_client_signal_stream",
             summary="Delete a signal stream",
+        ),
+        AdminRoute(
+            "POST",
+            f"{path}/<stream_id>/examples",
+            manage,
+            streams.send_example,
+            body=ExampleOfSignal,
+            answer=AnswerShape(SignalStreamJson),
+            operation="send_example_signal",
+            summary="Send an example through a signal stream",
+            example={"event": "session-revoked"},
         ),
     )
 

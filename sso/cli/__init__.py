@@ -40,7 +40,7 @@ COMMANDS = {
     "perm": "Show and explain permissions of a user.",
     "replica": "Answer permission checks of one application from memory, next to a game server.",
     "webhook": "Manage webhooks: addresses that changes are sent to.",
-    "trigger": "Send examples of events to a receiver of webhooks.",
+    "trigger": "Send examples of events to a receiver of webhooks or signals.",
     "audit": "Show who changed what in the permission model.",
     "why": "Show why a request about a game session was refused.",
     "key": "Manage the signing keys and the master key.",

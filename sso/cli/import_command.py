@@ -1,19 +1,19 @@
 """sso import …"""
 
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
+from sso.cli.import_realm import realm
 from sso.cli.progress import Progress
 from sso.cli.records import with_records
+from sso.cli.user_files.files import open_text, private_file
 
 if TYPE_CHECKING:
     from sso.cli.records.service import ServiceRecords
@@ -28,12 +28,16 @@ SOURCES = ("keycloak", "auth0", "firebase", "csv", "jsonl")
 
 @click.group(cls=Subcommands)
 def command() -> None:
-    """Import users of another service.
+    """Import users of another service, and the clients and roles of Keycloak.
 
     \b
     Example:
       sso import users realm.json --from keycloak --dry-run
+      sso import realm realm.json --application-id 10 --dry-run
     """
+
+
+command.add_command(realm)
 
 
 @command.command()
@@ -92,7 +96,7 @@ def users(
         with Progress(f"importing {text.name}") as progress:
             return await run.run(read(text), lambda done: progress.show(f"{done:,} users"))
 
-    with _open(file) as text, _report(report_file) as log:
+    with open_text(file) as text, private_file(report_file) if report_file else nullcontext() as log:
         try:
             report = with_records(ctx, work, may_create=True, in_process=_is_large(file))
         except UnicodeDecodeError:
@@ -119,34 +123,6 @@ def _reader(source: str, hash_config: Path | None) -> "Callable[[TextIO], Entrie
 
 def _is_large(file: Path) -> bool:
     return str(file) == "-" or file.stat().st_size > LARGE_FILE
-
-
-@contextmanager
-def _open(file: Path) -> Iterator[TextIO]:
-    if str(file) == "-":
-        yield sys.stdin
-        return
-    try:
-        opened = file.open(encoding="utf-8-sig", newline="")
-    except OSError as error:
-        raise CommandFailure(f"cannot read {file}: {error.strerror}") from None
-    with opened:
-        yield opened
-
-
-@contextmanager
-def _report(file: Path | None) -> "Iterator[IO[bytes] | None]":
-    """The report names people, so only the account that runs the command may read it."""
-    if file is None:
-        yield None
-        return
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    except OSError as error:
-        raise CommandFailure(f"cannot write {file}: {error.strerror}") from None
-    os.fchmod(descriptor, 0o600)  # a file that existed has other rights
-    with os.fdopen(descriptor, "wb") as opened:
-        yield opened
 
 
 def _print(report: "ImportReport", names: "NameMapping", *, dry_run: bool) -> None:

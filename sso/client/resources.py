@@ -167,6 +167,14 @@ class ClientRecords(Resource):
         given = {name: value for name, value in body.items() if value is not None}
         return ApiCall("POST", self._at(client_id, "rotate-secret"), read_record, json=given)
 
+    def signal_streams(self, client_id: str) -> ListCall:
+        return ListCall("GET", self._at(client_id, "signal-streams"), read_page)
+
+    def send_example_signal(self, client_id: str, stream_id: str, event: str) -> ApiCall[Record]:
+        """Adds an example of an event to a stream, about a user who does not exist."""
+        path = self._at(client_id, "signal-streams", stream_id, "examples")
+        return ApiCall("POST", path, read_record, json={"event": event})
+
 
 class ApplicationRecords(Resource):
     def keys(self, application_id: int) -> ApiCall[dict[str, Any]]:

@@ -20,18 +20,18 @@ class SignalType(StrEnum):
 
 
 _CAEP_TYPES = (SignalType.SESSION_REVOKED, SignalType.CREDENTIAL_CHANGE, SignalType.ASSURANCE_LEVEL_CHANGE)
-_STREAM_TYPES = (SignalType.VERIFICATION, SignalType.STREAM_UPDATED)
+STREAM_TYPES = (SignalType.VERIFICATION, SignalType.STREAM_UPDATED)
 
 
 def _prefix(signal: SignalType) -> str:
-    if signal in _STREAM_TYPES:
+    if signal in STREAM_TYPES:
         return _SSF
     return _CAEP if signal in _CAEP_TYPES else _RISC
 
 
 EVENT_URIS = {signal: f"{_prefix(signal)}{signal}" for signal in SignalType}
 # What a receiver can request. It gets verifications and updates of its stream in any case.
-REQUESTABLE = {uri: signal for signal, uri in EVENT_URIS.items() if signal not in _STREAM_TYPES}
+REQUESTABLE = {uri: signal for signal, uri in EVENT_URIS.items() if signal not in STREAM_TYPES}
 
 
 def is_caep(signal: str) -> bool:

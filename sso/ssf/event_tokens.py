@@ -22,33 +22,35 @@ class EventTokens:
 
     async def sign(self, events: Sequence[StoredSignal]) -> dict[str, str]:
         """Returns the token of each event by its ``jti``, in the order of the events."""
-        work = [(self._keys.signer(event.id_alg), event.jti, self.claims(event)) for event in events]
+        work = [(self._keys.signer(event.id_alg), event.jti, event_claims(self._issuer, event)) for event in events]
         sign = partial(_sign, work)
         return sign() if len(work) <= INLINE else await self._threads.run(sign)
 
-    def claims(self, event: StoredSignal) -> dict[str, Any]:
-        """Returns the claims. They are the same at each attempt, so that a receiver recognises a repeated event."""
-        moment = int(event.at.timestamp())
-        times = {"event_timestamp": moment} if is_caep(event.type) else {}
-        return {
-            "iss": self._issuer,
-            "aud": event.client_id,
-            "iat": moment,
-            "jti": event.jti,
-            "txn": event.txn,
-            "sub_id": self._subject(event),
-            "events": {EVENT_URIS[SignalType(event.type)]: {**times, **event.data}},
-        }
 
-    def _subject(self, event: StoredSignal) -> dict[str, Any]:
-        if event.sub is None:
-            return {"format": "opaque", "id": event.stream_id}
-        if event.email is not None:
-            return {"format": "email", "email": event.email}
-        user = {"format": "iss_sub", "iss": self._issuer, "sub": event.sub}
-        if event.sid is None:
-            return user
-        return {"format": "complex", "user": user, "session": {"format": "opaque", "id": event.sid}}
+def event_claims(issuer: str, event: StoredSignal) -> dict[str, Any]:
+    """Returns the claims. They are the same at each attempt, so that a receiver recognises a repeated event."""
+    moment = int(event.at.timestamp())
+    times = {"event_timestamp": moment} if is_caep(event.type) else {}
+    return {
+        "iss": issuer,
+        "aud": event.client_id,
+        "iat": moment,
+        "jti": event.jti,
+        "txn": event.txn,
+        "sub_id": _subject(issuer, event),
+        "events": {EVENT_URIS[SignalType(event.type)]: {**times, **event.data}},
+    }
+
+
+def _subject(issuer: str, event: StoredSignal) -> dict[str, Any]:
+    if event.sub is None:
+        return {"format": "opaque", "id": event.stream_id}
+    if event.email is not None:
+        return {"format": "email", "email": event.email}
+    user = {"format": "iss_sub", "iss": issuer, "sub": event.sub}
+    if event.sid is None:
+        return user
+    return {"format": "complex", "user": user, "session": {"format": "opaque", "id": event.sid}}
 
 
 def _sign(work: Sequence[tuple[Signer, str, dict[str, Any]]]) -> dict[str, str]:

@@ -13,9 +13,10 @@ from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.core.receiver_urls import REFUSED
 from sso.db.database import Database
 from sso.db.transaction import Transaction
-from sso.signals.event_types import SignalType
+from sso.signals.event_types import STREAM_TYPES, SignalType
 from sso.signals.recording import PUSH_TOPIC, stream_topic
 from sso.ssf import stream_store
+from sso.ssf.examples import EXAMPLES
 from sso.ssf.model import MIN_VERIFICATION_S, NewSettings, SignalStream
 from sso.ssf.requests import TooManyVerifications
 from sso.ssf.stream_store import MAX_STREAMS
@@ -117,6 +118,19 @@ async def set_stream_status(
     await trail.write(tx, actor, "signal_stream.save", stream_id, before.record(), stream.record())
     data: dict[str, Any] = {"status": status} | ({"reason": reason} if reason else {})
     await stream_store.add_stream_event(tx, stream_id, SignalType.STREAM_UPDATED, data)
+    _wake(tx, stream)
+    return stream
+
+
+async def send_example(tx: Transaction, actor: AuditActor, client_id: str, stream_id: str, event: str) -> SignalStream:
+    """Adds an example of a signal to a stream, which delivers it like any other."""
+    stream = await _lock(tx, client_id, stream_id)
+    names = (*stream.events, *STREAM_TYPES)
+    if event not in names:
+        raise FieldError(("event",), f"expected an event of the stream: {', '.join(names)}")
+    if not await stream_store.add_example(tx, stream_id, EXAMPLES[event]):
+        raise Conflict("the stream takes no events: it is disabled, or too many events wait")
+    await trail.write(tx, actor, "signal_stream.example", stream_id, None, {"client_id": client_id, "event": event})
     _wake(tx, stream)
     return stream
 

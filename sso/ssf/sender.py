@@ -4,21 +4,17 @@ A receiver that fails is retried after growing pauses, and its later events wait
 invalid is not sent again.
 """
 
-import orjson
 import structlog
 
-from sso.core.outgoing_http import AddressRefused, NoAnswer, OutgoingClient, OutgoingLimits, UnusableAnswer
-from sso.core.outgoing_url import EXPECTED, is_outgoing_url
+from sso.core.outgoing_http import OutgoingClient
 from sso.delivery.due_queue import Due, DueQueue, Failure, QueuedDelivery, RetryPolicy
 from sso.signals.recording import PUSH_TOPIC
 from sso.ssf.delivery_store import ClaimedStream, SignalDeliveries
 from sso.ssf.event_tokens import EventTokens
+from sso.ssf.push import LIMITS, push_event
 from sso.telemetry.counters import DELIVERIES
 
-LIMITS = OutgoingLimits(timeout_s=10.0, max_bytes=64 * 1024, max_requests=32)
 PAGE = 20
-# Errors of RFC 8935 that say something about the sender, which an operator can correct, and not about the event.
-_RETRIED_ERRORS = ("authentication_failed", "access_denied", "invalid_key")
 
 log = structlog.get_logger()
 
@@ -48,7 +44,13 @@ class SignalDelivery(QueuedDelivery[ClaimedStream]):
         while events := await self._deliveries.next_events(item, PAGE):
             tokens = await self._tokens.sign(events)
             for event in events:
-                failure = await self._push(item, tokens[event.jti])
+                failure = await push_event(
+                    self._client,
+                    item.endpoint_url,
+                    tokens[event.jti],
+                    item.authorization,
+                    allow_http=self._allow_http,
+                )
                 if failure is not None and failure.can_be_retried:
                     return Failure(failure.reason, tries=tries, log_fields={"jti": event.jti})
                 self._count(item, event.jti, failure)
@@ -56,24 +58,6 @@ class SignalDelivery(QueuedDelivery[ClaimedStream]):
                     return None
                 tries = 1
         return None
-
-    async def _push(self, stream: ClaimedStream, token: str) -> Failure | None:
-        """Returns None if the receiver has accepted the event. A failure that is not retried is a rejection."""
-        if not is_outgoing_url(stream.endpoint_url, allow_http=self._allow_http):
-            return Failure(f"endpoint_url: {EXPECTED}")
-        headers = {"Content-Type": "application/secevent+jwt", "Accept": "application/json"}
-        if stream.authorization:
-            headers["Authorization"] = stream.authorization
-        try:
-            answer = await self._client.send("POST", stream.endpoint_url, headers, content=token.encode())
-        except (AddressRefused, NoAnswer, UnusableAnswer) as error:
-            return Failure(str(error))
-        if 200 <= answer.status < 300:
-            return None
-        reported = _reported_error(answer.body) if answer.status == 400 else ""
-        if reported and reported not in _RETRIED_ERRORS:
-            return Failure(f"rejected by the receiver: {reported}", can_be_retried=False)
-        return Failure(f"status {answer.status} {reported}".strip())
 
     def _count(self, stream: ClaimedStream, jti: str, rejection: Failure | None) -> None:
         DELIVERIES.add(self.name, "failed" if rejection else "delivered")
@@ -94,12 +78,3 @@ class SignalDelivery(QueuedDelivery[ClaimedStream]):
 
 def build_signal_sender(delivery: SignalDelivery) -> DueQueue:
     return DueQueue(PUSH_TOPIC, delivery, max_deliveries=LIMITS.max_requests)
-
-
-def _reported_error(body: bytes) -> str:
-    """Returns the ``err`` of a response of RFC 8935, or an empty text."""
-    try:
-        error = orjson.loads(body)["err"]
-    except (ValueError, KeyError, TypeError):
-        return ""
-    return error[:64] if isinstance(error, str) and error.isascii() and error.isprintable() else ""

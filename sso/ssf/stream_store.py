@@ -8,6 +8,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.signals.event_types import SignalType
 from sso.signals.recording_store import EXPIRES, TXN
+from sso.ssf.examples import ExampleSignal
 from sso.ssf.model import (
     MAX_WAITING,
     MIN_VERIFICATION_S,
@@ -54,6 +55,11 @@ _DROP_EVENTS = Statement("DELETE FROM signal_events WHERE stream_id = :stream_id
 _ADD_EVENT = Statement(
     f"""INSERT INTO signal_events (stream_id, type, data, txn, expires)
     VALUES (:stream_id, :type, :data, {TXN}, {EXPIRES})"""
+)
+_ADD_EXAMPLE = Statement(
+    f"""INSERT INTO signal_events (stream_id, type, sub, sid, email, data, txn, expires)
+    SELECT stream_id, :type, :sub, :sid, :email, :data, {TXN}, {EXPIRES}
+    FROM signal_streams WHERE stream_id = :stream_id AND status <> 'disabled' AND NOT overfull RETURNING id"""
 )
 # One of several concurrent requests gets a row.
 _CLAIM_VERIFICATION = Statement(
@@ -156,6 +162,11 @@ async def add_stream_event(tx: Transaction, stream_id: str, signal: SignalType, 
     """Adds an event about the stream itself. Only the last one of each type matters."""
     await tx.value(_DROP_EARLIER, stream_id=stream_id, type=signal)
     await tx.value(_ADD_EVENT, stream_id=stream_id, type=signal, data=data)
+
+
+async def add_example(tx: Transaction, stream_id: str, example: ExampleSignal) -> bool:
+    """Adds an event that has not happened. Returns False if the stream is disabled, or too many events wait."""
+    return await tx.value(_ADD_EXAMPLE, stream_id=stream_id, **example.values()) is not None
 
 
 async def claim_verification(tx: Transaction, stream_id: str) -> bool:

@@ -12,7 +12,8 @@ from sso.ssf.delivery_store import SignalDeliveries
 from sso.ssf.event_tokens import EventTokens
 from sso.ssf.operations import StreamOperations
 from sso.ssf.poll import SignalPolls
-from sso.ssf.sender import LIMITS, SignalDelivery, build_signal_sender
+from sso.ssf.push import LIMITS
+from sso.ssf.sender import SignalDelivery, build_signal_sender
 from sso.ssf.upkeep import StreamUpkeep
 from sso.webhooks.wiring import build_client
 

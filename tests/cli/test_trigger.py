@@ -1,9 +1,16 @@
-"""sso trigger sends examples of all events, signed, to a receiver on a real socket."""
+"""sso trigger sends examples of all events and signals, signed, to a receiver on a real socket."""
 
+import json
 from pathlib import Path
+from typing import Any
+
+import jwt as pyjwt
 
 from sso.change_stream.events import ChangeType
+from sso.core.keys import GENERATE, private_pem
+from sso.signals.event_types import SignalType
 from tests.kit.server import run_sso
+from tests.kit.signals import event_of, names_of, push_receiver
 from tests.kit.webhook_receiver import webhook_receiver
 
 
@@ -25,7 +32,56 @@ def test_trigger_sends_a_signed_example_of_each_event(tmp_path: Path) -> None:
         [delivery] = receiver.deliveries
         assert delivery.is_signed_with("hush")
         assert delivery.event["scope"] == {"application_id": delivery.event["application_id"]}
-    for arguments in (("nothing", "--to", receiver.url), ("all", "--to", "ftp://localhost/")):
+    wrong = (
+        ("nothing", "--to", receiver.url),
+        ("all",),
+        ("all", "--to", "ftp://localhost/"),
+        ("signals",),
+        ("signals", "--to", "ftp://localhost/"),
+        ("signals", "--to", receiver.url, "--key", str(Path(__file__).resolve())),
+    )
+    for arguments in wrong:
         done = run_sso(tmp_path, "trigger", *arguments)
         assert done.returncode in (1, 2)
         assert "Traceback" not in done.stderr
+
+
+def test_trigger_pushes_each_signal_as_a_token_that_its_key_set_verifies(tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    key.write_text(private_pem(GENERATE["ES256"]()))
+    with push_receiver() as receiver:
+        done = run_sso(tmp_path, "trigger", "signals", "--to", receiver.url, "--client", "arcade")
+        assert done.returncode == 0, done.stderr
+        keys, *lines = done.stdout.splitlines()
+        assert lines == [f"{name}: accepted" for name in SignalType]
+        claims = [_verified(token, keys, audience="arcade") for token in receiver.tokens]
+        assert names_of(claims) == [*SignalType]
+        assert {headers["Content-Type"] for headers in receiver.headers} == {"application/secevent+jwt"}
+        assert len({item["jti"] for item in claims}) == len(SignalType)
+        members = dict(map(event_of, claims))
+        assert members["credential-change"].keys() >= {"credential_type", "change_type", "event_timestamp"}
+        assert members["assurance-level-change"]["change_direction"] == "increase"
+        assert members["identifier-changed"] == {"new-value": "new@example.invalid"}
+        receiver.tokens.clear()
+        options = ("--to", receiver.url, "--key", str(key), "--issuer", "https://sso.test")
+        outputs = [run_sso(tmp_path, "trigger", "session-revoked", *options).stdout for _ in range(2)]
+        assert outputs[0] == outputs[1]  # the same key has the same key set
+        for token in receiver.tokens:
+            first = _verified(token, outputs[0].splitlines()[0], audience="shop", issuer="https://sso.test")
+            assert first["sub_id"]["user"] == {"format": "iss_sub", "iss": "https://sso.test", "sub": "0"}
+        receiver.status, receiver.answer = 400, b'{"err": "invalid_audience"}'
+        done = run_sso(tmp_path, "trigger", "account-purged", *options)
+        assert done.returncode == 1
+        assert done.stdout.splitlines()[1] == "account-purged: rejected by the receiver: invalid_audience"
+
+
+def _verified(token: str, keys: str, audience: str, issuer: str = "https://sso.example.com") -> dict[str, Any]:
+    """Verifies a token as a receiver does that knows only the key set."""
+    key_set = pyjwt.PyJWKSet.from_dict(json.loads(keys.removeprefix("jwks ")))
+    header = pyjwt.get_unverified_header(token)
+    assert header["typ"] == "secevent+jwt"
+    key = key_set[header["kid"]]
+    claims: dict[str, Any] = pyjwt.decode(
+        token, key, [key.algorithm_name], audience=audience, issuer=issuer, options={"require": ["iat", "jti"]}
+    )
+    return claims

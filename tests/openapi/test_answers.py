@@ -222,6 +222,7 @@ def call_services(api: Api, server: Server) -> None:
         threads.submit(run_query, server, insert, client).result()
     api("list_client_signal_streams", client_id=client)
     api("update_client_signal_stream", {"status": "paused", "reason": "full"}, **stream)
+    api("send_example_signal", {"event": "session-revoked"}, **stream)
     api("delete_client_signal_stream", **stream)
     api("start_client_recording", client_id=client)
     recorded = {

@@ -64,6 +64,15 @@ class ManagedClients:
         else:
             await self._send(client_id, clients.delete(client_id))
 
+    async def signal_streams(self, client_id: str) -> Records:
+        try:
+            return [dict(stream) async for stream in self._api.pages(clients.signal_streams(client_id))]
+        except RecordNotFound:
+            raise CommandFailure(f"there is no client {client_id}") from None
+
+    async def send_example_signal(self, client_id: str, stream_id: str, event: str) -> None:
+        await self._api.send(clients.send_example_signal(client_id, stream_id, event))
+
     async def add_token(self, uses: int, days: int) -> str:
         token: str = (await self._api.send(registration_tokens.create({"uses": uses, "days": days})))["token"]
         return token

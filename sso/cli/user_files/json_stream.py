@@ -1,13 +1,14 @@
-"""Reads the users of a large JSON file one by one: an object with an array ``users`` among its members."""
+"""Reads a large JSON file piece by piece: an object with an array ``users`` among its members."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, TextIO
 
 from sso.cli.context import CommandFailure
 
 CHUNK = 1 << 18
 MAX_VALUE = 1 << 23  # characters of one user, or of another member of the file
+USERS = "users"
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
 
@@ -23,22 +24,37 @@ class JsonStream:
 
     def users(self) -> Iterator[tuple[int, Any]]:
         """Yields each user and the line at which it begins. Raises CommandFailure."""
-        self._expect("{", "an object with the member users")
         found = False
+        for name in self._names("an object with the member users"):
+            if name == USERS:
+                found = True
+                yield from self._array()
+            else:
+                self._value()
+        if not found:
+            raise self.failure("the file has no member users")
+
+    def members(self, names: Collection[str]) -> Iterator[tuple[str, Any]]:
+        """Yields the members with these names. Users are skipped one by one."""
+        for name in self._names("an object"):
+            if name == USERS:
+                for _ in self._array():
+                    pass
+            elif name in names:
+                yield name, self._value()
+            else:
+                self._value()
+
+    def _names(self, expected: str) -> Iterator[Any]:
+        """Yields the name of each member of the file; the caller takes its value."""
+        self._expect("{", expected)
         while (character := self._next()) != "}":
             if character == ",":
                 self._skip(1)
                 continue
             name = self._value()
             self._expect(":", "a colon")
-            if name == "users":
-                found = True
-                yield from self._array()
-            else:
-                self._next()
-                self._value()
-        if not found:
-            raise self.failure("the file has no member users")
+            yield name
 
     def _array(self) -> Iterator[tuple[int, Any]]:
         self._expect("[", "an array of users")

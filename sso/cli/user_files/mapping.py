@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from sso.cli.context import CommandFailure
 from sso.cli.records.types import Fields
@@ -23,9 +23,14 @@ class Target(RecordModel):
     role: Word | None = None
 
 
+Targets = Annotated[list[Target], BeforeValidator(lambda value: [value] if isinstance(value, dict) else value)]
+
+
 class Mapping(RecordModel):
-    roles: dict[str, Target] = Field(default_factory=dict)
-    groups: dict[str, Target] = Field(default_factory=dict)
+    """A name becomes one target, or several."""
+
+    roles: dict[str, Targets] = Field(default_factory=dict)
+    groups: dict[str, Targets] = Field(default_factory=dict)
     providers: dict[str, Word] = Field(default_factory=dict)
 
 
@@ -57,9 +62,9 @@ class NameMapping:
             fields["meta"] = {**fields.get("meta", {}), "imported": {"source": source, "id": user.source_id}}
         return fields
 
-    def _targets(self, kind: str, known: dict[str, Target], names: list[str]) -> list[Target]:
+    def _targets(self, kind: str, known: dict[str, list[Target]], names: list[str]) -> list[Target]:
         self.unknown.update(f"{kind} {name}" for name in names if name not in known)
-        return [known[name] for name in names if name in known]
+        return [target for name in names for target in known.get(name, ())]
 
     def _identity(self, identity: Fields) -> Fields:
         provider = str(identity.get("provider", ""))
@@ -79,7 +84,12 @@ def read_mapping(path: Path | None) -> NameMapping:
         raise CommandFailure(f"{path}: {field_text(first['loc'])}: {_problem(first)}") from None
     except ValueError:
         raise CommandFailure(f"{path}: expected JSON") from None
-    for name, target in (*mapping.roles.items(), *mapping.groups.items()):
+    for name, target in (
+        (name, target)
+        for names in (mapping.roles, mapping.groups)
+        for name, targets in names.items()
+        for target in targets
+    ):
         if (target.role is None) != (target.application_id is None) or (target.tag is None and target.role is None):
             raise CommandFailure(f"{path}: {name}: expected a tag, or an application_id and a role")
     return NameMapping(mapping)

@@ -60,6 +60,7 @@ _TEMPLATES: Mapping[str, str] = {
     "schema.save": "changed the schema of {application}",
     "signal_stream.create": "created the stream of signals {target}",
     "signal_stream.delete": "deleted the stream of signals {target}",
+    "signal_stream.example": "sent an example through the stream of signals {target}",
     "signal_stream.save": "changed {fields} of the stream of signals {target}",
     "signing_key.retire": "retired the signing key {target}",
     "signing_key.rotate": "created the signing key {target}",

@@ -36,6 +36,7 @@ _REASONS: Mapping[str, str] = {
     "registration_token.delete": _SECRET,
     "signal_stream.create": "remove the stream on the page of its client instead",
     "signal_stream.delete": "its client creates another one",
+    "signal_stream.example": "an event that was delivered cannot be taken back; it was about nobody",
     "signal_stream.save": "change the status on the page of its client instead",
     "signing_key.retire": "a retired key does not come back; create a new one",
     "signing_key.rotate": "the new key signs already; retire it after another rotation",
