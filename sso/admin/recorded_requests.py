@@ -96,6 +96,10 @@ def _check(request: AdminRequest, client: Row | None) -> str:
     return str(client["client_id"])
 
 
+def _sorted(fields: dict[str, str]) -> dict[str, str]:
+    return dict(sorted(fields.items()))
+
+
 def _json(row: Row) -> JsonRecord:
     content = row["content"]
     answer = content["answer"]
@@ -108,9 +112,9 @@ def _json(row: Row) -> JsonRecord:
         "authorization": content.get("authorization", ""),
         "content_type": content.get("content_type", ""),
         "dpop": content["dpop"],
-        "parameters": content["parameters"],
+        "parameters": _sorted(content["parameters"]),
         "http_status": answer["status"],
         "kind": "page" if answer.get("page") else "redirect" if answer.get("redirect") else "json",
-        "answer": answer.get("members", {}),
+        "answer": _sorted(answer.get("members", {})),
         "duration_ms": content["ms"],
     }

@@ -12,7 +12,7 @@ CLIENT = "/clients/<client_id>"
 REQUESTS, RECORDING = f"{CLIENT}/requests", f"{CLIENT}/recording"
 MAX_SHOWN = "200"  # all that are kept
 # The codes of errors with a section of their own in the documentation.
-_EXPLAINED = frozenset(
+EXPLAINED = frozenset(
     (
         "access_denied", "authorization_pending", "invalid_client", "invalid_dpop_proof", "invalid_grant",
         "invalid_request", "invalid_scope", "invalid_target", "invalid_token", "login_required", "unauthorized_client",
@@ -44,7 +44,7 @@ def _help(code: str) -> str:
     """Returns the path of the documentation about an error; "" without one."""
     if not code:
         return ""
-    return f"/docs/testing.html#{code.replace('_', '-')}" if code in _EXPLAINED else "/docs/errors.html#oauth"
+    return f"/docs/testing.html#{code.replace('_', '-')}" if code in EXPLAINED else "/docs/errors.html#oauth"
 
 
 def _own_page(variables: Variables) -> str:

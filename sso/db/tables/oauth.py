@@ -15,7 +15,6 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
 
 from sso.db.tables.columns import (
     SEALED,
@@ -105,30 +104,6 @@ oauth_used_jtis = Table(
 def _client() -> Column[object]:
     return Column("client_id", Text, ForeignKey("oauth_clients.client_id", ondelete="CASCADE"), nullable=False)
 
-
-# Clients whose requests are recorded until the end.
-oauth_recordings = Table(
-    "oauth_recordings",
-    metadata,
-    Column("client_id", Text, ForeignKey("oauth_clients.client_id", ondelete="CASCADE"), primary_key=True),
-    timestamp_column("expires"),
-    expiry_index("oauth_recordings"),
-)
-
-# What such clients have sent and got, without secrets.
-oauth_recorded_requests = Table(
-    "oauth_recorded_requests",
-    metadata,
-    Column("id", BigInteger, Identity(), primary_key=True),
-    _client(),
-    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    Column("network", Text, nullable=False),  # of the sender
-    Column("proven", Boolean, nullable=False),  # only the client, or a user of it, could send it
-    Column("content", JSONB, nullable=False),
-    timestamp_column("expires"),
-    Index("ix_oauth_recorded_requests_client_id", "client_id", "id"),
-    expiry_index("oauth_recorded_requests"),
-)
 
 # Access tokens of service clients.
 oauth_service_tokens = Table(

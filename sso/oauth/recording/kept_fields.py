@@ -27,7 +27,8 @@ _MEASURED = frozenset({
 # Members of answers about users: only that they are there.
 _PRESENT = frozenset({
     "act", "acr", "amr", "aud", "auth_time", "cnf", "email", "email_verified", "exp", "iat", "jti", "locale", "name",
-    "nickname", "phone_number_verified", "preferred_username", "sid", "sub", "updated_at", "username",
+    "match", "nickname", "phone_number_verified", "phone_verified", "preferred_username", "sid", "status", "sub",
+    "updated_at", "username",
 })  # fmt: skip
 
 

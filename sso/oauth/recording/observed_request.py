@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import orjson
-from quart import Response
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from sso.core.errors import ApiError
@@ -80,19 +79,16 @@ async def _parameters() -> list[tuple[str, Any]]:
 
 
 def _client_id(fields: dict[str, Any], authorization: list[str]) -> str:
-    texts = {name: fields[name] for name in ("client_id", "client_assertion") if isinstance(fields.get(name), str)}
-    if assertion := texts.get("client_assertion"):
-        try:
-            return str(unverified_parts(assertion, MAX_LENGTH)[1].get("sub", ""))
-        except InvalidToken:
-            return texts.get("client_id", "")
+    client_id, assertion = (str(fields.get(name, "")) for name in ("client_id", "client_assertion"))
     try:
-        return client_credentials(authorization, texts.get("client_id", ""), "").client_id
-    except ApiError:
-        return texts.get("client_id", "")
+        if assertion:
+            return str(unverified_parts(assertion, MAX_LENGTH)[1].get("sub", ""))
+        return client_credentials(authorization, client_id, "").client_id
+    except (InvalidToken, ApiError):
+        return client_id
 
 
-async def observed_answer(response: Response) -> dict[str, Any]:
+async def observed_answer(response: Any) -> dict[str, Any]:
     """Returns what is kept of an answer: JSON, a redirect to the client, or a page."""
     answer: dict[str, Any] = {"status": response.status_code}
     if response.mimetype == "application/json":
@@ -110,5 +106,7 @@ def observed_error(error: Exception) -> dict[str, Any]:
         return {"status": 503}
     if not isinstance(error, ApiError):
         return {"status": getattr(error, "code", 500)}
-    text = error.reason if isinstance(error, InvalidRedirectUri) else str(error.message)
-    return {"status": error.status, "members": kept_error({"error": error.code, "error_description": text})}
+    is_page = isinstance(error, InvalidRedirectUri)
+    text = error.reason if is_page else str(error.message)
+    members = kept_error({"error": error.code, "error_description": text})
+    return {"status": error.status, "page": is_page, "members": members}

@@ -11,7 +11,6 @@ from typing import Any
 
 import structlog
 import trio
-from quart import Response
 
 from sso.bus.bus import Bus
 from sso.bus.subscriptions import Rescans
@@ -30,7 +29,7 @@ MAX_UNPROVEN_PER_MINUTE = 120  # of one client, in one worker
 # Answers that prove something even if the client has no secret: a code or a token was needed for them.
 _PROOFS = frozenset({"token", "userinfo"})
 
-View = Callable[[], Awaitable[Response]]
+View = Callable[[], Awaitable[Any]]  # its result is a response
 log = structlog.get_logger()
 _token_client: ContextVar[str] = ContextVar("token_client", default="")
 
@@ -59,7 +58,7 @@ class RequestRecorder:
 
         def decorate(view: View) -> View:
             @wraps(view)
-            async def handle() -> Response:
+            async def handle() -> Any:
                 return await (self._observe(endpoint, view) if self.clients else view())
 
             return handle
@@ -71,7 +70,7 @@ class RequestRecorder:
         if self.clients:
             _token_client.set(client_id)
 
-    async def _observe(self, endpoint: str, view: View) -> Response:
+    async def _observe(self, endpoint: str, view: View) -> Any:
         started = time.perf_counter()
         request = await observe_request()
         try:
@@ -86,7 +85,7 @@ class RequestRecorder:
 
     async def _observe_deferred(
         self, endpoint: str, request: ObservedRequest, deferred: DeferredResponse, started: float
-    ) -> Response:
+    ) -> Any:
         try:
             response = await deferred.start()[0]
         except Exception as error:
