@@ -183,7 +183,6 @@ async def _respond_to_operator(api: OperatorApi, call: OperatorCall, progress: P
 
 
 async def _start_background_tasks(services: Services, background: trio.Nursery, slot: WorkerSlot) -> None:
-    services.hasher.prepare()
     await _wait_for_database(services, slot)
     background.start_soon(_open_connections, services)
     await background.start(keep_running, "clock", clock_sync.run, services.database)
