@@ -194,6 +194,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "keys", services.keys.run, services.bus)
     await background.start(keep_running, "identity providers", services.upstream.provider_list.run, services.bus)
     await background.start(keep_running, "brand", services.live_brand.run, services.bus)
+    await background.start(keep_running, "recorded requests", services.oauth.recorder.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
     await background.start(keep_running, "logout notifications", services.logout_sender.run, services.bus)
     await background.start(keep_running, "webhooks", services.webhook_sender.run, services.bus)
