@@ -45,7 +45,7 @@ SETTINGS = HASH | NO_LIMITS | {"SSO_LOG_LEVEL": "warning"}
 
 @contextmanager
 def running_service(dsn: str, program: Sequence[str] = SSO, **settings: str) -> Iterator[tuple[Server, Target]]:
-    """Starts the program itself: one forked from the tests would have the memory of the tests."""
+    """Starts the program itself: one forked from the tests, with an empty ``program``, has the memory of the tests."""
     with (
         tempfile.TemporaryDirectory() as folder,
         running(Path(folder), program, **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
