@@ -104,12 +104,16 @@ def test_sqlalchemy_compiles_named_parameters_to_numbers_in_order_of_first_use()
     assert list(getattr(compiled, "positiontup", None) or ()) == ["b", "a"], message
 
 
-@pytest.mark.parametrize("values", [["a", None], ("a",), {"a"}, {"a": 1}.keys(), deque(["a"]), [["a"], ["b"]]])
+@pytest.mark.parametrize(
+    "values",
+    [["a", None], ("a",), {"a"}, {"a": 1}.keys(), deque(["a"]), [["a"], ["b"]]],
+    ids=["list", "tuple", "set", "keys", "deque", "nested"],
+)
 async def test_asyncpg_accepts_containers_as_arrays(database: Database, values: Collection[Any]) -> None:
     assert await database.run_sql("SELECT CAST($1 AS text[])", [values]) == [(list(values),)]
 
 
-@pytest.mark.parametrize("value", ["a", 5, {"a": 1}])
+@pytest.mark.parametrize("value", ["a", 5, {"a": 1}], ids=["text", "number", "mapping"])
 async def test_asyncpg_refuses_other_values_as_arrays(database: Database, value: object) -> None:
     with pytest.raises(asyncpg.DataError, match="container expected"):
         await database.run_sql("SELECT CAST($1 AS text[])", [value])
