@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import orjson
 
 from scripts.benchmarks.http_clients import Answer, RequestFailed, Scenario, Tally, get, request, run
@@ -71,15 +72,20 @@ def running_target(dsn: str, **settings: str) -> Iterator[PermissionTarget]:
         running(Path(folder), SSO, **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
         server.client() as client,
     ):
-        studio = Studio(server, client)
-        application_id = studio.application(studio.project())
-        key = studio.root.call("accessKey", action="save", application_id=application_id, data={"comment": "bench"})
-        service_jwt = ServiceKey().trusted_by(studio, application_id).sign(server, application_id)
-        players = [str(FIRST_PLAYER + number) for number in range(PLAYERS)]
-        server.apply({"users": [{"user_id": user_id, "login": f"p{user_id}@example.com"} for user_id in players]})
-        target = PermissionTarget(server, studio, studio.user(), application_id, key.data["hash"], service_jwt, players)
-        target.save_roles(10)
-        yield target
+        yield build_target(server, client)
+
+
+def build_target(server: Server, client: httpx.Client) -> PermissionTarget:
+    """Creates the application and its users on a running service."""
+    studio = Studio(server, client)
+    application_id = studio.application(studio.project())
+    key = studio.root.call("accessKey", action="save", application_id=application_id, data={"comment": "bench"})
+    service_jwt = ServiceKey().trusted_by(studio, application_id).sign(server, application_id)
+    players = [str(FIRST_PLAYER + number) for number in range(PLAYERS)]
+    server.apply({"users": [{"user_id": user_id, "login": f"p{user_id}@example.com"} for user_id in players]})
+    target = PermissionTarget(server, studio, studio.user(), application_id, key.data["hash"], service_jwt, players)
+    target.save_roles(10)
+    return target
 
 
 def _post(path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bytes:
