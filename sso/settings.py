@@ -62,7 +62,7 @@ class Settings:
         values.tcp_bind,
         "Address on which `GET /metrics` is answered for Prometheus.",
         example="127.0.0.1:9090",
-        see="#Observability",
+        see="monitoring",
     )
 
     # Data
@@ -70,7 +70,7 @@ class Settings:
         Path("var"),
         values.path,
         "Directory for the embedded database, the master key, key files and mail.",
-        see="#The data directory",
+        see="operations",
     )
     docs_dir: Path | None = setting(
         None,
@@ -78,7 +78,7 @@ class Settings:
         "Folder with the documentation site that the service shows at `/docs/`. `off`: it shows none.",
         example="/usr/share/doc/sso",
         default_text="the site that is part of the program",
-        see="#Documentation",
+        see="operations",
     )
     database_url: SecretText | None = setting(
         None,
@@ -107,7 +107,7 @@ class Settings:
         integer(5, 100),
         "Database connections of each worker, at least 5. Management, evaluations of permissions and root use shares "
         "of them, so that logins always find free ones.",
-        see="#The database",
+        see="operations",
     )
     database_timeout_s: int = setting(
         2,
@@ -143,7 +143,7 @@ class Settings:
         "being changed: `new,old`.",
         example="the line that `sso key master` prints",
         default_text="the file secret.key in the data directory",
-        see="#Keys",
+        see="keys",
     )
     audit_days: int = setting(
         400,
@@ -164,7 +164,7 @@ class Settings:
         14,
         integer(0, 365),
         "Days after which an account is erased that its user has deleted and can still keep.",
-        see="accounts",
+        see="personal_data",
     )
 
     # Processes
@@ -182,21 +182,21 @@ class Settings:
         values.account,
         "Account to run under when the service is started by root.",
         example="nobody",
-        see="#Processes",
+        see="operations",
     )
     http: Literal["builtin", "hypercorn", "lane"] = setting(  # "lane" is the deprecated name of "builtin"
         "builtin",
         values.choice("builtin", "hypercorn", "lane"),
         "The HTTP server: `builtin`, or `hypercorn`, which has limits of its own and is for use behind a proxy only. "
         "`lane`, the former name of `builtin`, still works and logs a warning.",
-        see="#HTTP",
+        see="http",
     )
     connections_per_address: int = setting(
         512,
         count,
         "Connections that one address may have to one worker. 0 means no limit. Trusted proxies and Unix sockets are "
         "exempt.",
-        see="#HTTP",
+        see="http",
     )
 
     # Sign-in
@@ -227,7 +227,7 @@ class Settings:
         "Users who must have a second factor: none (`off`), users with administrative rights (`admins`) or `all`. "
         "Users without one set it up when they next sign in by page. Administrative rights then need a sign-in with "
         "it, also in programs, and with `all` every sign-in does.",
-        see="accounts",
+        see="second_factors",
     )
     browser_ttl_s: int = setting(1209600, seconds, "Lifetime of browser sessions in seconds.")
     jwt_ttl_s: int = setting(3600, seconds, "Lifetime of user JWTs in seconds.")
@@ -253,7 +253,7 @@ class Settings:
         values.choice("closed", "open", "invite"),
         "Registration by page: `closed`, `invite` (only with a link of `sso user invite`) or `open` (with any e-mail "
         "address).",
-        see="accounts",
+        see="registration",
     )
     registration_challenge: str = setting(
         "proof-of-work",
@@ -263,7 +263,7 @@ class Settings:
         ),
         "What a browser must do before the registration form sends a mail: `off` (nothing), `proof-of-work`, or your "
         "own challenge, as the function that returns it: `package.module:name`.",
-        see="accounts",
+        see="registration",
     )
     registration_work_bits: int = setting(
         18,
@@ -332,7 +332,7 @@ class Settings:
         "which keys of clients (`jwks_uri`) may be read. Public addresses are always allowed, loopback addresses while "
         "SSO_BASE_URL is a loopback address.",
         example="10.0.0.0/8",
-        see="oauth",
+        see="logout",
     )
     backchannel_ca_file: Path | None = setting(
         None,
@@ -386,7 +386,7 @@ class Settings:
         values.certificate_file,
         "PEM file with the certificates of a private CA, with which the certificates of providers are verified.",
         example="/etc/ssl/certs/ca-certificates.crt",
-        see="accounts",
+        see="providers",
     )
 
     # Games
@@ -396,7 +396,7 @@ class Settings:
         "Prefix of the field `<vendor>_nick`.",
     )
     gsid_ttl_s: int = setting(
-        120, seconds, "Lifetime of a game session in seconds; each poll extends it by as much.", see="games"
+        120, seconds, "Lifetime of a game session in seconds; each poll extends it by as much.", see="game_sessions"
     )
     gsid_max_s: int = setting(1200, seconds, "Maximum lifetime of a game session in seconds.")
     gsid_hold_s: int = setting(30, seconds, "Seconds for which a poll is held.")
@@ -405,11 +405,11 @@ class Settings:
         "allow",
         values.choice("allow", "deny"),
         "`allow` or `deny`. With `deny`, tokens from a game login do not allow administration.",
-        see="games",
+        see="game_sessions",
     )
     poll_delay_s: int = setting(0, count, "Minimum `delay` of a RETRY; a busy service sends a longer one.")
     poll_strikes: int = setting(
-        10, integer(1, 1_000_000), "Early polls in a minute after which the client is blocked.", see="games"
+        10, integer(1, 1_000_000), "Early polls in a minute after which the client is blocked.", see="game_sessions"
     )
     poll_block_s: int = setting(60, seconds, "Seconds for which a client that polls too early is blocked.")
     rate_getgsid: int = setting(
@@ -418,7 +418,7 @@ class Settings:
         "New game sessions per address and minute, then 429; an IPv6 /48 may have ten times as many. 0 means no limit.",
     )
     info_allow: tuple[Network, ...] = setting(
-        parse_networks("127.0.0.1/32,::1/128"), values.networks, "Networks that may call `info`.", see="games"
+        parse_networks("127.0.0.1/32,::1/128"), values.networks, "Networks that may call `info`.", see="game_sessions"
     )
 
     # Players
@@ -499,21 +499,21 @@ class Settings:
         values.link,
         "Where banned players can appeal: `https://`, `http://` or `mailto:`. Games and pages show it with the reason.",
         example="https://example.com/appeal",
-        see="players",
+        see="bans",
     )
     privacy_url: str | None = setting(
         None,
         values.document_link,
         "The privacy policy. All pages link to it, and new users confirm that they have read it.",
         example="https://example.com/privacy",
-        see="accounts",
+        see="registration",
     )
     terms_url: str | None = setting(
         None,
         values.document_link,
         "The terms of service. All pages link to it, and new users accept them.",
         example="https://example.com/terms",
-        see="accounts",
+        see="registration",
     )
     terms_version: str | None = setting(
         None,
@@ -521,13 +521,13 @@ class Settings:
         "Version of the terms and of the privacy policy, such as their date. Users who have not accepted this version "
         "are asked when they next sign in with a browser.",
         example="2026-11-01",
-        see="accounts",
+        see="registration",
     )
     minimum_age: int = setting(
         0,
         values.integer(0, 99),
         "Age in years that new users confirm to have; nothing about it is stored. 0: not asked.",
-        see="accounts",
+        see="registration",
     )
     signin_text: str | None = setting(
         None,
@@ -555,7 +555,7 @@ class Settings:
         values.url("http", "https", example="http://collector:4318"),
         "Address of an OpenTelemetry collector. If it is set, traces and metrics are sent there.",
         example="http://collector:4318",
-        see="#Observability",
+        see="monitoring",
     )
     otlp_headers: SecretText | None = setting(
         None,
@@ -577,7 +577,7 @@ class Settings:
         False,
         values.flag,
         "1: continue the trace in the header `traceparent` of the proxies in SSO_TRUSTED_PROXIES.",
-        see="#Observability",
+        see="monitoring",
     )
 
     # Not a setting: whether SSO_BASE_URL is set, so that the base URL does not depend on the bind address of this node.

@@ -1,5 +1,5 @@
 """``scripts/bench latency``: requests are due at their own moments, delays of server and generator count, and every
-kind of request is answered by the service."""
+kind of request is answered by the service. ``scripts/bench scale``: the growth of tables over a month."""
 
 import itertools
 import json
@@ -22,6 +22,7 @@ from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.open_loop.figures import Figures, quantile
 from scripts.benchmarks.open_loop.generator import Generator, Planned
 from scripts.benchmarks.open_loop.schedule import arrivals, mixed
+from scripts.benchmarks.scale_month import TableSize, table_rows
 from tests.kit.server import LIMIT_S, until
 
 RATE = 100.0
@@ -190,6 +191,15 @@ def test_failures_are_counted_by_their_cause(answer: bytes, failure: str) -> Non
     assert set(again.failures) <= {failure}
 
 
+def test_refused_request_is_sent_again_if_its_client_does() -> None:
+    def request() -> Planned:
+        return Planned("a", ask(), again=request)
+
+    with load_on(lambda number: OK if number >= 3 else REFUSED, lambda: [request()]) as generator:
+        figures = generator.run_open(1.0, {"a": 1}, 0.5)
+    assert (figures.failures, len(figures.kinds["a"].latencies)) == ({"503": 3}, 1)
+
+
 def test_requests_without_answer_connection_or_precondition_are_counted() -> None:
     never = threading.Event()
 
@@ -231,6 +241,24 @@ def test_report_names_what_is_missing_and_what_is_not_to_be_trusted(
     assert stored["levels"]["90"]["kinds"]["userinfo"]["p99"] == 990
     assert level_seconds(12, 3, 5) * 18 < 12 * 60
     assert level_seconds(0.1, 3, 5) == 2.0
+
+
+def test_growth_of_a_table_is_that_of_the_second_half() -> None:
+    """A table is filled on the first days. Another one grows by a page and two rows a day, and has the same end."""
+
+    def day(number: int) -> dict[str, TableSize]:
+        filled, growing = 8192 * min(10, number * 4), 8192 * (number + 1)
+        return {
+            "filled": TableSize("filled", filled, 8192, min(10, number * 4), 0, number),
+            "growing": TableSize("growing", growing, 8192, 2 * number, 1, number),
+        }
+
+    rows = {row["table"]: row for row in table_rows([day(number) for number in range(9)], failures=3)}
+    assert (rows["filled"]["KiB more per day"], rows["filled"]["rows more per day"]) == (0.0, 0.0)
+    assert (rows["growing"]["KiB more per day"], rows["growing"]["rows more per day"]) == (8.0, 2.0)
+    assert rows["growing"]["autovacuum runs"] == 8
+    assert rows["filled"]["note"] == "3 requests failed"
+    assert list(rows) == ["filled", "growing"]
 
 
 def test_every_kind_is_answered_by_the_service(dsn: str) -> None:

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from scripts.benchmarks.game_sessions import new_gsids, register
 from scripts.benchmarks.http_clients import BenchmarkError
@@ -25,7 +24,7 @@ from scripts.benchmarks.latency_report import Contest, print_report
 from scripts.benchmarks.latency_sockets import open_sockets
 from scripts.benchmarks.oauth_peers import Peers
 from scripts.benchmarks.oauth_service import running_service
-from scripts.benchmarks.oauth_target import Target
+from scripts.benchmarks.oauth_target import Target, address_of
 from scripts.benchmarks.open_loop.generator import Generator
 from scripts.benchmarks.perm_work import build_target, own_check
 from scripts.benchmarks.report import Steps, arguments
@@ -98,11 +97,6 @@ class Games:
         register(self.dsn, gsids)
         with open_sockets(generator, self.address, gsids, HEARTBEAT_S):
             yield
-
-
-def address_of(target: Target) -> tuple[str, int]:
-    parts = urlsplit(target.base_url)
-    return parts.hostname or "", parts.port or 80
 
 
 def oauth_load(name: str, target: Target) -> Load:

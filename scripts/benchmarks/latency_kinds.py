@@ -7,6 +7,7 @@ the refresh token is used from then on. The results wait in queues, so that each
 import itertools
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -22,6 +23,7 @@ CHECK, POLL, CLOSE, HEARTBEAT = "check", "wake-up of a poll", "end of a game ses
 OAUTH_SHARES = {PAGE: 1, LOGIN: 1, REDEMPTION: 1, REFRESH: 3, USERINFO: 10}
 ALL_SHARES = OAUTH_SHARES | {CHECK: 8, POLL: 2}
 MAX_TOKENS = 2000
+RETRY_S = 1.0
 
 
 class OAuthKinds:
@@ -106,8 +108,14 @@ class GameKinds:
         gsid = self._gsids.popleft()
         return [
             Planned(POLL, _ended_poll(gsid), held_s=self._held_s),
-            Planned(CLOSE, request_once(game_sessions.close(gsid)), after_s=self._held_s),
+            _close(gsid, self._held_s),
         ]
+
+
+def _close(gsid: str, after_s: float) -> Planned:
+    """A game that is refused tries again, as Retry-After says: otherwise its poll would never be woken."""
+    again = partial(_close, gsid, RETRY_S)
+    return Planned(CLOSE, request_once(game_sessions.close(gsid)), after_s=after_s, again=again)
 
 
 def request_once(request: bytes) -> Scenario:

@@ -1,7 +1,7 @@
 """Requests to the permission endpoints, for benchmarks and profiles."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,10 +114,11 @@ def list_by_service(target: PermissionTarget) -> bytes:
     return _post("meta/data", _get(target, "list_short"), headers)
 
 
-def check(target: PermissionTarget, questions: int = QUESTIONS) -> bytes:
-    """A game server asks about many players: half of the answers are yes."""
+def check(target: PermissionTarget, questions: int = QUESTIONS, players: Sequence[str] = ()) -> bytes:
+    """A game server asks about many players: half of the answers are yes. ``players`` has other users to ask about."""
+    ids = players or target.players
     asked = [
-        {"user_id": target.players[number % len(target.players)], "rule": f"area{number % 6}.rule{number % RULES}"}
+        {"user_id": ids[number % len(ids)], "rule": f"area{number % 6}.rule{number % RULES}"}
         for number in range(questions)
     ]
     headers = {"Authorization": f"Bearer {target.player.jwt}", "Service-Jwt": target.service_jwt}

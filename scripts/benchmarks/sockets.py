@@ -86,6 +86,11 @@ class GameClients:
             self._receive(0.1)
         return time.perf_counter() - began
 
+    def close(self) -> None:
+        for connection in self._open.values():
+            connection.close()
+        self._epoll.close()
+
     def __len__(self) -> int:
         return len(self._open)
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from scripts.documentation.figures import figures
+from scripts.documentation.kinds import wrong_kinds
 from scripts.documentation.links import broken_links, other_hosts
 from scripts.documentation.markdown import Navigation, add_markdown, llms_txt
 from scripts.documentation.readability import hard_to_read
@@ -48,11 +49,17 @@ def build(site: Path) -> None:
 def _run_sphinx(builder: str) -> None:
     """In a process of its own: a builder leaves traces in Sphinx that the next one would warn about.
 
-    Pages are parsed only if they have changed, and always written: the navigation of each names all others.
+    Pages are parsed only if they have changed, and always written: the navigation of each names all others. If that
+    fails, all are parsed again: a heading that was moved looks as if it were on both pages.
     """
     shutil.rmtree(CACHE / builder, ignore_errors=True)
+    parsed = CACHE / "doctrees"
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "--no-color", "-b", builder]
-    if subprocess.run([*command, "-d", str(CACHE / "doctrees"), str(DOCS), str(CACHE / builder)]).returncode:
+    command += ["-d", str(parsed), str(DOCS), str(CACHE / builder)]
+    if parsed.exists() and not subprocess.run(command, stderr=subprocess.DEVNULL).returncode:
+        return
+    shutil.rmtree(parsed, ignore_errors=True)
+    if subprocess.run(command).returncode:
         sys.exit("scripts/docs: the site was not built")
 
 
@@ -102,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/docs")
     parser.add_argument("--fresh", action="store_true", help="parse every page again, not only those that have changed")
     parser.add_argument(
-        "--check", action="store_true", help="also check the language of the pages and their screenshots"
+        "--check", action="store_true", help="also check the kinds and the language of the pages, and their screenshots"
     )
     parser.add_argument("folder", type=Path, nargs="?", default=SITE, help="where the site is written")
     options = parser.parse_args()
@@ -117,7 +124,7 @@ def main() -> None:
     print(f"{pages} pages in {time.monotonic() - started:.0f} s: {options.folder}/index.html", file=sys.stderr)
     if options.check:
         print("\n".join(figures(options.folder)), file=sys.stderr)
-        if problems := [*hard_to_read(options.folder), *outdated_screenshots()]:
+        if problems := [*wrong_kinds(DOCS, navigation()), *hard_to_read(options.folder), *outdated_screenshots()]:
             sys.exit("\n".join(problems))
 
 

@@ -6,6 +6,8 @@ from typing import Any
 from scripts.proofs.report import PartReport, Report
 
 INTRODUCTION = """\
+:kind: explanation
+
 .. This page is written by scripts/prove; do not change it by hand.
 
 What was proven, and how

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from scripts.reference_tables.errors import OTHER_ERRORS, constructor_texts, error_classes, error_texts
 from scripts.reference_tables.log_events import log_events
+from scripts.reference_tables.metrics import metric_rows
+from scripts.reference_tables.program import command_rows, endpoint_rows, event_rows, right_rows, signal_rows
 from scripts.reference_tables.route_limits import COLUMNS, limit_rows
 from scripts.reference_tables.settings import setting_rows
 from scripts.reference_tables.source import Module, modules
@@ -17,6 +19,8 @@ from scripts.reference_tables.source import Module, modules
 DOCS = Path(__file__).parents[2] / "docs"
 ERRORS, LOG_EVENTS = DOCS / "errors.rst", DOCS / "log_events.rst"
 LIMITS, SETTINGS = DOCS / "limits.rst", DOCS / "settings.rst"
+COMMANDS, ENDPOINTS, METRICS = DOCS / "commands.rst", DOCS / "endpoints.rst", DOCS / "metrics.rst"
+CHANGES, MANAGEMENT, SIGNALS = DOCS / "changes.rst", DOCS / "management.rst", DOCS / "signals.rst"
 SDK_ERRORS = DOCS / "sdk/errors.rst"
 PLAYER_TEXTS = DOCS.parent / "sdk/contract/player_texts.json"
 TODO = "TODO"
@@ -44,8 +48,26 @@ class Table:
 def tables() -> list[Table]:
     """Returns the tables as the source has them, without the meanings."""
     found = modules()
-    limits = Table("Limits of routes", COLUMNS, limit_rows(), meanings=False, page=LIMITS)
-    return [_log_table(found), _class_table(found), *_text_tables(found), _setting_table(), limits, *_player_texts()]
+    return [
+        _log_table(found),
+        _class_table(found),
+        *_text_tables(found),
+        *_program_tables(),
+        Table("Settings", ("Setting", "Default", "Meaning"), setting_rows(), meanings=False, page=SETTINGS),
+        Table("Limits of routes", COLUMNS, limit_rows(), meanings=False, page=LIMITS),
+        Table("Metrics", ("Metric", "Kind", "Labels", "Meaning"), metric_rows(found), meanings=True, page=METRICS),
+        *_player_texts(),
+    ]
+
+
+def _program_tables() -> Iterable[Table]:
+    yield Table("Commands", ("Command", "What it does"), command_rows(), meanings=False, page=COMMANDS)
+    yield Table("Rights", ("Right", "Includes", "Allows"), right_rows(), meanings=True, page=MANAGEMENT)
+    yield Table("Types of events", ("``type``", "Meaning"), event_rows(), meanings=True, page=CHANGES)
+    yield Table("Signals", ("Event", "When, and its members"), signal_rows(), meanings=True, page=SIGNALS)
+    for tag, rows in endpoint_rows().items():
+        columns = ("Endpoint", "Operation", "What it does")
+        yield Table(f"Endpoints: {tag}", columns, rows, meanings=False, page=ENDPOINTS)
 
 
 def _log_table(found: list[Module]) -> Table:
@@ -65,10 +87,6 @@ def _class_table(found: list[Module]) -> Table:
     ]
     rows += [(f"``{name}``", "set when raised", "", "") for name in OTHER_ERRORS]
     return Table("Error classes", ("Class", "Status", "Code", "Text", "Meaning"), sorted(rows), meanings=True)
-
-
-def _setting_table() -> Table:
-    return Table("Settings", ("Setting", "Default", "Meaning"), setting_rows(), meanings=False, page=SETTINGS)
 
 
 def _player_texts() -> Iterable[Table]:

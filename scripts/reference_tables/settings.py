@@ -15,18 +15,16 @@ def setting_rows() -> list[Row]:
         has_example = info.example is not None and "`" not in str(info.example)
         example = f" Example: ``{info.example}``." if has_example else ""
         default = default_in_words(item)
-        default = _literals(default) if info.default_text or default == "none" else f"``{default}``"
-        rows.append((f"``{name}``", default, f"{_literals(info.description)}{example}{_link(info.see)}"))
+        default = as_literals(default) if info.default_text or default == "none" else f"``{default}``"
+        rows.append((f"``{name}``", default, f"{as_literals(info.description)}{example}{_link(info.see)}"))
     return rows
 
 
-def _literals(text: str) -> str:
+def as_literals(text: str) -> str:
     """Marks up code, and names of settings, as literals."""
     text = re.sub(r"`([^`]+)`", r"``\1``", text)
     return re.sub(r"(?<![`\w])(SSO_[A-Z0-9_]+)(?![`\w])", r"``\1``", text)
 
 
 def _link(see: str) -> str:
-    if not see:
-        return ""
-    return f" See :ref:`operations {see[1:].lower()}`." if see.startswith("#") else f" See :doc:`{see}`."
+    return f" See :doc:`{see}`." if see else ""

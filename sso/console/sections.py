@@ -33,7 +33,7 @@ DATA_REQUESTS = ConsoleSection(
     f"{BASE}/data-requests",
     frozenset({AdminRight.VIEW_USERS}),
     "People",
-    help="accounts.html#data-of-games",
+    help="personal_data.html#data-of-games",
 )
 AUDIT = ConsoleSection(
     "audit",
@@ -92,7 +92,7 @@ PLAYGROUND = ConsoleSection(
     frozenset({AdminRight.VIEW_APPLICATIONS}),
     "Permissions",
     bool,
-    help="permissions.html#playground",
+    help="change_permissions.html#playground",
 )
 GAME_SESSIONS = ConsoleSection(
     "game_sessions",
@@ -100,7 +100,7 @@ GAME_SESSIONS = ConsoleSection(
     f"{BASE}/game-sessions",
     frozenset({AdminRight.VIEW_GAME_SESSIONS}),
     "Sign-in",
-    help="games.html",
+    help="game_sessions.html",
 )
 IDENTITY_PROVIDERS = ConsoleSection(
     "identity_providers",
@@ -108,7 +108,7 @@ IDENTITY_PROVIDERS = ConsoleSection(
     f"{BASE}/identity-providers",
     frozenset({AdminRight.VIEW_CLIENTS}),
     "Sign-in",
-    help="accounts.html#sign-in-with-other-providers",
+    help="providers.html",
 )
 SIGNING_KEYS = ConsoleSection(
     "signing_keys",
@@ -116,7 +116,7 @@ SIGNING_KEYS = ConsoleSection(
     f"{BASE}/signing-keys",
     frozenset({AdminRight.VIEW_KEYS}),
     "Service",
-    help="operations.html#keys",
+    help="keys.html",
 )
 WEBHOOKS = ConsoleSection(
     "webhooks",
@@ -132,7 +132,7 @@ STATE = ConsoleSection(
     f"{BASE}/state",
     frozenset({AdminRight.VIEW_STATE}),
     "Service",
-    help="operations.html#desired-state",
+    help="desired_state.html",
 )
 
 SECTIONS = (

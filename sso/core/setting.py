@@ -14,7 +14,7 @@ class SettingInfo(NamedTuple):
     description: str
     example: str | int | None  # a possible value, where the default is none
     default_text: str  # the default in words, where it depends on something else
-    see: str  # the page of the documentation about it, or `#` and a section of the page about operations
+    see: str  # the page of the documentation about it
 
 
 def setting(

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from sso.console.clients import recorded_request_pages
 from sso.console.clients.quickstarts import FOLDER, FRAMEWORKS
 from sso.core.path_ids import path_id
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
 from tests.kit.game import Game
+from tests.kit.server import until
 from tests.perm.endpoints.conftest import Studio
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -228,3 +230,25 @@ def test_streams_of_a_client_are_shown_paused_enabled_and_removed(browser: Conso
     assert "has been deleted" in browser.act(f"{path}/signal-streams/console-s/delete")
     assert query(studio.server, status) == []
     assert "Signal streams" not in browser.open(path)
+
+
+def test_requests_of_a_client_are_recorded_and_errors_explained(browser: ConsoleBrowser) -> None:
+    new_client(browser, "console-recorded")
+    path = "/console/clients/console-recorded/requests"
+    assert f'href="{path}"' in browser.open("/console/clients/console-recorded")
+    assert "There are no recorded requests." in browser.open(path)
+    assert "recorded for an hour" in browser.act(f"{path}/record")
+    form = {"grant_type": "refresh_token", "client_id": "console-recorded", "refresh_token": "not-shown"}
+
+    def is_recorded() -> bool:  # each worker begins when it has heard of it
+        browser.http.post("/proxy/oauth/token", data=form)
+        return "401 invalid_client" in browser.open(path)
+
+    assert until(is_recorded)
+    text = browser.page.text
+    assert ("not-shown" in text, "(9 characters)" in text) == (False, True)
+    assert 'href="/docs/testing.html#invalid-client"' in text
+    codes = "(?m)^({})$".format("|".join(recorded_request_pages.EXPLAINED))
+    assert set(re.findall(codes, Path("docs/testing.rst").read_text())) == recorded_request_pages.EXPLAINED
+    assert "has ended" in browser.act(f"{path}/stop")
+    assert "401 invalid_client" in browser.open(path)

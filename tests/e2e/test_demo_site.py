@@ -1,4 +1,4 @@
-"""The demo site that scripts/run starts beside the service, and the examples of docs/oauth.rst."""
+"""The demo site that scripts/run starts beside the service, and the examples of docs/connect_site.rst."""
 
 import json
 import re
@@ -69,7 +69,7 @@ def test_demo_site_signs_in_refreshes_and_signs_out(server: Server, demo_site: s
 
 def example(language: str, server: Server, site: Site) -> str:
     """Returns the documented example with the values of this server and site."""
-    text = (ROOT / "docs/oauth.rst").read_text()
+    text = (ROOT / "docs/connect_site.rst").read_text()
     text = text[text.index("The profile ``strict``") :]
     found = re.search(rf"\.\. code-block:: {language}\n\n((?:    .*\n|\n)+)", text)
     assert found

@@ -1,4 +1,4 @@
-"""The examples of docs/games.rst work as shown."""
+"""The examples of docs/games.rst and docs/game_sessions.rst work as shown."""
 
 import json
 import re
@@ -18,7 +18,8 @@ from tests.kit.documented_examples import agrees
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
 
-TEXT = (Path(__file__).parents[2] / "docs" / "games.rst").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "games.rst").read_text() + (DOCS / "game_sessions.rst").read_text()
 BASE = "/proxy/api/gameSession"
 STEP = re.compile(
     r"^    Ann opens /\?gsid=\{(?P<opened>\w+)\} and (?P<deed>.+)\n"

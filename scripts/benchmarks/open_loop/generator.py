@@ -24,6 +24,7 @@ from scripts.benchmarks.open_loop.figures import Figures
 from scripts.benchmarks.open_loop.schedule import arrivals, mixed
 
 LOOK_S = 0.5  # between two looks for requests that were not answered
+REFUSED = "503"
 AHEAD_S = 0.05  # from the call until the first request is due
 
 
@@ -34,6 +35,7 @@ class Planned(NamedTuple):
     scenario: Scenario
     after_s: float = 0.0  # the first one is due so long after the arrival
     held_s: float = 0.0  # the server should hold the answer for so long: the latency counts from the end of that
+    again: "Callable[[], Planned] | None" = None  # what follows a refusal with 503; without it, the client gives up
 
 
 Workload = Mapping[str, Callable[[], Sequence[Planned]]]  # an arrival of a kind; nothing if it cannot be sent now
@@ -141,11 +143,14 @@ class Generator:
             is_waited_for = in_closed_loop and not planned.held_s and not planned.after_s
             operation = _Operation(planned, due + planned.after_s, is_waited_for)
             if planned.after_s:
-                heapq.heappush(self._later, (operation.due, next(self._numbers), operation))
+                self._start_later(operation)
             else:
                 self._start(operation)
         if in_closed_loop and operations and operations[0].held_s:
             self._ended_in_closed_loop += 1
+
+    def _start_later(self, operation: _Operation) -> None:
+        heapq.heappush(self._later, (operation.due, next(self._numbers), operation))
 
     def _start(self, operation: _Operation) -> None:
         try:
@@ -235,6 +240,9 @@ class Generator:
         operation.planned.scenario.close()
         self.figures.kinds[operation.planned.kind].failures[failure] += 1
         self._ended_in_closed_loop += operation.in_closed_loop
+        if failure == REFUSED and operation.planned.again:
+            following = operation.planned.again()
+            self._start_later(_Operation(following, time.perf_counter() + following.after_s))
 
     def _give_up(self, now: float) -> None:
         for connection, operation in list(self._busy.values()):
@@ -250,5 +258,5 @@ def _failure(answer: Answer | None) -> str:
     if answer is None or answer.status < 400:
         return "unexpected answer"
     if answer.status == 503 and "\nretry-after:" not in answer.head.lower():
-        return "503 without Retry-After"
+        return f"{REFUSED} without Retry-After"
     return str(answer.status)

@@ -10,6 +10,7 @@ from sso.admin.clients import require_rights_of_client
 from sso.admin.request import AdminResponse
 from sso.audit.deleted_secret_store import UNDO_DAYS
 from sso.console.clients.quickstarts import FRAMEWORKS, Framework
+from sso.console.clients.recorded_request_pages import recorded_request_pages
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, count_text
 from sso.console.form_error import FormError
 from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, record_actions
@@ -85,6 +86,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
         ),
     )
     client_actions(console, routes, client_page)
+    recorded_request_pages(console, routes)
     add_actions(console, routes, CLIENTS, *STREAM_ACTIONS)
     return routes
 
