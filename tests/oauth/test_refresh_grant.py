@@ -16,6 +16,7 @@ from sso.oauth.errors import (
     UnauthorizedClient,
 )
 from sso.services import Services
+from tests.kit.oauth import pkce
 from tests.kit.operator_changes import disable_client
 from tests.oauth.in_process import (
     BEARER_ONLY,
@@ -175,10 +176,11 @@ async def test_resources_are_some_of_those_of_the_grant(services: Services) -> N
 
 
 async def test_bound_token_needs_a_proof_of_its_key_that_is_new(services: Services) -> None:
-    code = await new_code(services, profile="oidc", public=True, client_secret=None)
+    verifier, challenge = pkce()
+    code = await new_code(services, challenge, profile="oidc", public=True, client_secret=None)
     public = ClientCredentials("shop")
     first = new_proof(services)
-    token = (await redeem(services, public, code, proof=first))["refresh_token"]
+    token = (await redeem(services, public, code, proof=first, verifier=verifier))["refresh_token"]
     assert isinstance(await refused(services, token, public), InvalidDpopProof)
     error = await refused(services, token, public, proof=new_proof(services, "b" * 43))
     assert (type(error), error.message) == (
