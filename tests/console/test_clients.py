@@ -70,9 +70,42 @@ def test_wizard_says_what_is_wrong(browser: ConsoleBrowser) -> None:
     assert "CLIENT_SECRET" not in page
     page = new_client(browser, "console-tv", "device")
     assert "client_id=console-tv" in page
-    page = new_client(browser, "console-other", "other")
+
+
+def test_other_library_gets_values_to_copy_and_a_checklist(browser: ConsoleBrowser) -> None:
+    uris = "https://other.example/cb https://other.example/two"
+    page = new_client(browser, "console-other", "other", redirect_uris=uris, id_alg="ES256")
     assert ("3. Copy and run" in page, "3. Give your library these values" in page) == (False, True)
-    assert secret_on(page)
+    issuer = browser.server.base_url
+    copied = {
+        "issuer": issuer,
+        "discovery": f"{issuer}/.well-known/openid-configuration",
+        "client-id": "console-other",
+        "redirect-uri-1": "https://other.example/cb",
+        "redirect-uri-2": "https://other.example/two",
+        "algorithm": "ES256",
+    }
+    for field, value in copied.items():
+        assert f'id="{field}" type="text" value="{value}"' in page
+    assert ("client_secret_basic or client_secret_post" in page, "4. Go through this list" in page) == (True, True)
+    secret = secret_on(page)
+    again = browser.open("/console/clients/console-other/quickstart/other")
+    assert ("4. Go through this list" in again, secret in again) == (True, False)
+    page = new_client(browser, "console-phone", "other", public="1")
+    assert ('id="secret"' in page, "none (public client)" in page, "The client has no secret." in page) == (
+        False,
+        True,
+        True,
+    )
+    stored = "SELECT client_id, id_alg, secret_sealed IS NULL AS public FROM oauth_clients WHERE client_id = ANY ($1)"
+    rows = query(browser.server, stored, ["console-other", "console-phone"])
+    assert sorted(tuple(row.values()) for row in rows) == [
+        ("console-other", "ES256", False),
+        ("console-phone", "", True),
+    ]
+    new_client(browser, "console-odd", "other", id_alg="none")
+    assert browser.page.status_code == 422
+    assert "4. Go through this list" not in new_client(browser, "console-listed")
 
 
 def test_client_of_the_profile_fapi2_has_an_address_of_keys(browser: ConsoleBrowser) -> None:
