@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -20,6 +21,7 @@ from tests.kit.memory_folder import use_memory_for_temporary_files
 from tests.kit.open_database import open_database
 from tests.kit.prepared_data import prepared_data
 from tests.kit.processes import ProcessRunner, add_option
+from tests.kit.quick_hypothesis import forget_constants_of_the_source
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running
 from tests.kit.shared_server import SharedServers
 from tests.kit.tls_context import share_default_context
@@ -38,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.seed is None:
-        config.option.seed = new_seed()
+        config.option.seed = getattr(config, "workerinput", {}).get("seed") or new_seed()
     if "PYTEST_XDIST_WORKER" not in os.environ:
         use_memory_for_temporary_files()
         stack = ExitStack()
@@ -49,12 +51,19 @@ def pytest_configure(config: pytest.Config) -> None:
         if config.option.processes:
             config.pluginmanager.register(ProcessRunner())
     share_default_context()
+    forget_constants_of_the_source()
     # Tracebacks of structlog take seconds if the package rich is installed, which a tool for tests needs.
     default = structlog.get_config()["processors"]
     plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[*default[:-1], plain])
     # A cached logger would keep the configuration of the test that used it first.
     structlog.configure = _without_cache(structlog.configure)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Gives the seed to a process of pytest-xdist: all of them must have the same order."""
+    node.workerinput["seed"] = node.config.option.seed
 
 
 def pytest_report_header(config: pytest.Config) -> str:
