@@ -61,6 +61,7 @@ MODULES = {
     "health": "app",
     "log": "config",
     "settings": "config",
+    "environment": "config",
 }
 
 STYLE = """\

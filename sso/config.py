@@ -1,10 +1,9 @@
-"""Reads the settings. No other module reads the environment.
+"""Reads the settings.
 
 Every setting of ``sso/settings.py`` is an environment variable ``SSO_*``, or an entry of the same name in a TOML file;
 the environment takes precedence. An invalid or unknown setting ends the program with one line that names it.
 """
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,12 @@ from sso.core.bus_url import parse_bus_url
 from sso.core.errors import OperatorError
 from sso.core.setting import setting_fields, setting_info
 from sso.core.test_players import PUBLIC_PASSWORD
+from sso.environment import NO_SETTINGS, VARIABLES, named_config_file
 from sso.settings import Settings
 
-__all__ = ["ConfigError", "Settings", "allows_colour", "load"]
+__all__ = ["ConfigError", "Settings", "load"]
 
 PREFIX = "SSO_"
-CONFIG_FILE = "SSO_CONFIG"  # the variable that names the TOML file
-SERVER = "SSO_SERVER"  # the variable that names the server of commands, see `sso --help`
-CLIENT_ID, CLIENT_SECRET = "SSO_CLIENT_ID", "SSO_CLIENT_SECRET"  # variables of `sso replica`
-_NO_SETTINGS = (CONFIG_FILE, SERVER, CLIENT_ID, CLIENT_SECRET)
 SETTINGS = {PREFIX + name.upper(): item for name, item in setting_fields(Settings).items()}
 
 
@@ -29,24 +25,9 @@ class ConfigError(OperatorError):
     """A setting is invalid; the text is one line that names it."""
 
 
-def allows_colour(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a terminal may be written to in colours; see https://no-color.org."""
-    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-
-
-def named_config_file(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Returns the TOML file that SSO_CONFIG names."""
-    return Path(environ[CONFIG_FILE]) if environ.get(CONFIG_FILE) else None
-
-
-def named_client_secret(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Returns the secret of a service client, which must not be in the arguments of a command."""
-    return environ.get(CLIENT_SECRET)
-
-
-def load(config_file: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
+def load(config_file: Path | None = None, environ: Mapping[str, str] = VARIABLES) -> Settings:
     """Returns the settings of the environment and of a file: the given one, or the one that SSO_CONFIG names."""
-    variables = {name: value for name, value in environ.items() if name.startswith(PREFIX) and name not in _NO_SETTINGS}
+    variables = {name: value for name, value in environ.items() if name.startswith(PREFIX) and name not in NO_SETTINGS}
     path = config_file or named_config_file(environ)
     given = (_from_file(path) if path else {}) | variables
     given = {name: value for name, value in given.items() if _check_name(name) and value != ""}

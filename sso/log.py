@@ -11,9 +11,9 @@ from typing import Any, Literal
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-from sso.config import allows_colour
 from sso.core.background import current_task_name
 from sso.core.printable import printable
+from sso.environment import allows_colour
 from sso.telemetry.counters import TASK_FAILURES
 from sso.telemetry.spans import current_span
 

@@ -229,8 +229,9 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.oauth.dpop_proofs,
         s.device_login.grant,
         s.oauth.token_exchange,
+        s.oauth.recorder,
     )
-    yield device_routes(s.device_login.authorization, s.oauth.assertions)
+    yield device_routes(s.device_login.authorization, s.oauth.assertions, s.oauth.recorder)
     yield discovery_routes(s.keys, s.settings.base_url, s.settings.client_registration)
     yield registration_routes(s.oauth.registration)
     yield resource_metadata_routes(s.settings.base_url)
@@ -330,7 +331,12 @@ def _upstream_pages(s: Services, pages: PageServices, account: AccountView) -> I
 
 def _site_and_game_pages(s: Services, pages: PageServices) -> Iterator[Blueprint]:
     yield authorize_pages(
-        s.oauth.authorize, s.oauth.pushed_requests, pages.visitor, pages.login_form, s.oauth.authorize_rate
+        s.oauth.authorize,
+        s.oauth.pushed_requests,
+        pages.visitor,
+        pages.login_form,
+        s.oauth.authorize_rate,
+        s.oauth.recorder,
     )
     yield logout_pages(s.oauth.logout, pages.visitor, s.sessions)
     yield game_pages(s.game_login.confirmation, pages.visitor)

@@ -183,7 +183,6 @@ async def _respond_to_operator(api: OperatorApi, call: OperatorCall, progress: P
 
 
 async def _start_background_tasks(services: Services, background: trio.Nursery, slot: WorkerSlot) -> None:
-    services.hasher.prepare()
     await _wait_for_database(services, slot)
     background.start_soon(_open_connections, services)
     await background.start(keep_running, "clock", clock_sync.run, services.database)
@@ -195,6 +194,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "keys", services.keys.run, services.bus)
     await background.start(keep_running, "identity providers", services.upstream.provider_list.run, services.bus)
     await background.start(keep_running, "brand", services.live_brand.run, services.bus)
+    await background.start(keep_running, "recorded requests", services.oauth.recorder.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
     await background.start(keep_running, "logout notifications", services.logout_sender.run, services.bus)
     await background.start(keep_running, "webhooks", services.webhook_sender.run, services.bus)

@@ -15,7 +15,7 @@ from sso.db.database import Database
 from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
-from tests.kit.file_order import DurationRecorder, order_files
+from tests.kit.file_order import DurationRecorder, new_seed, order_files, shuffle_tests
 from tests.kit.memory_folder import use_memory_for_temporary_files
 from tests.kit.open_database import open_database
 from tests.kit.prepared_data import prepared_data
@@ -31,10 +31,14 @@ WITHOUT_LIMITS = {f"SSO_RATE_{name}": "0" for name in ("LOGIN", "AUTHORIZE", "US
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_option(parser)
     parser.addoption("--store-durations", action="store_true", help="write tests/durations.json")
-    parser.addoption("--shuffle", type=int, default=0, metavar="SEED", help="run the tests in a random order")
+    parser.addoption(
+        "--seed", type=int, metavar="N", help="repeat the order of a run; 0 sorts the tests (default: random)"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.seed is None:
+        config.option.seed = new_seed()
     if "PYTEST_XDIST_WORKER" not in os.environ:
         use_memory_for_temporary_files()
         stack = ExitStack()
@@ -54,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"order of the tests: --shuffle {config.option.shuffle}"
+    return f"order of the tests: --seed {config.option.seed}"
 
 
 def pytest_terminal_summary(
@@ -74,8 +78,12 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    order_files(items, config.option.shuffle)
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Orders the tests. Between the two steps, pytest puts those together that share a fixture with a parameter."""
+    shuffle_tests(items, config.option.seed)
+    yield
+    order_files(items, config.option.seed)
 
 
 def pytest_collection_finish() -> None:

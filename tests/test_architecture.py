@@ -296,7 +296,7 @@ def test_only_one_module_reads_the_environment() -> None:
         if (isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv", "putenv"))
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in n.name for n in node.names))
     }
-    assert readers == {"config.py", "telemetry/metrics.py", "serve/privileges.py", "db/embedded/binaries.py"}
+    assert readers == {"environment.py", "telemetry/metrics.py", "serve/privileges.py", "db/embedded/binaries.py"}
 
 
 def test_test_modules_import_no_other_test_module() -> None:

@@ -1,8 +1,14 @@
-"""The tests themselves: several processes run and report them like one."""
+"""The tests themselves: several processes run and report them like one, in an order that can be repeated."""
 
+import itertools
+import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tests.kit.file_order import new_seed, order_files, shuffle_tests
 
 ROOT = Path(__file__).parents[1]
 CONFTEST = """
@@ -45,10 +51,11 @@ def test_waits(number):
 
 def _run(folder: Path, *options: str) -> str:
     (folder / "conftest.py").write_text(CONFTEST)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-ra", *options]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-ra", *options]
     done = subprocess.run(
         [*command, "--rootdir", str(folder), "--processes", "3", str(folder)],
         cwd=ROOT,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # other plugins take longer to import than the run
         capture_output=True,
         text=True,
         timeout=110,
@@ -78,3 +85,25 @@ def test_first_failure_ends_all_processes(tmp_path: Path) -> None:
     for name in ("b", "c"):
         (tmp_path / f"test_{name}.py").write_text(ENDLESS)
     assert "1 failed" in _run(tmp_path, "-x", "-q")
+
+
+def _order(names: list[str], seed: int) -> list[str]:
+    items: Any = [SimpleNamespace(nodeid=name) for name in names]
+    shuffle_tests(items, seed)
+    order_files(items, seed)
+    return [item.nodeid for item in items]
+
+
+def test_order_is_random_and_can_be_repeated() -> None:
+    files = [f"tests/folder{folder}/test_{number}.py" for folder in range(4) for number in range(5)]
+    names = [f"{file}::test_{number}" for file in files for number in range(4)]
+    orders = [_order(names, seed) for seed in (0, 7, 8)]
+    assert orders == [_order(names, seed) for seed in (0, 7, 8)]
+    assert orders[0] == names
+    assert orders[1] != orders[2]
+    for order in orders:
+        assert sorted(order) == names
+        for parts, count in ((3, 20), (2, 4)):  # the tests of a file, and the files of a folder, stay together
+            places = [name.replace("::", "/").split("/")[:parts] for name in order]
+            assert len(list(itertools.groupby(places))) == count
+    assert new_seed() > 0

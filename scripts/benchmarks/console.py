@@ -122,8 +122,8 @@ def _open(browser: ConsoleBrowser, path: str) -> tuple[float, int]:
 
 
 @contextmanager
-def filled_database(keep: Path | None, sizes: Sizes) -> Iterator[tuple[str, int, Path]]:
-    """Yields the address of a filled database, the process id of PostgreSQL, and a folder for the service."""
+def own_database(keep: Path | None) -> Iterator[tuple[str, int, Path]]:
+    """Yields the address of a migrated database, the process id of PostgreSQL, and a folder for the service."""
     with tempfile.TemporaryDirectory(prefix="sso-bench-") as temporary:
         folder = keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,12 +131,18 @@ def filled_database(keep: Path | None, sizes: Sizes) -> Iterator[tuple[str, int,
         server = embedded.join(folder)
         try:
             migrate(server.dsn())
-            if not is_filled(server.dsn(), sizes):
-                fill(server.dsn(), sizes)
             (folder / "service").mkdir(exist_ok=True)
             yield server.dsn(), server.pid() or 0, folder / "service"
         finally:
             server.close()
+
+
+@contextmanager
+def filled_database(keep: Path | None, sizes: Sizes) -> Iterator[tuple[str, int, Path]]:
+    with own_database(keep) as (dsn, pid, folder):
+        if not is_filled(dsn, sizes):
+            fill(dsn, sizes)
+        yield dsn, pid, folder
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ import select
 import socket
 import statistics
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 
 import trio
 
+from scripts.benchmarks.game_sessions import new_gsids, poll, register
 from scripts.benchmarks.http_clients import Tally
 from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.oauth_target import Target
@@ -40,13 +40,6 @@ FIRST = 300  # polls that are not measured: they pay for one-time work
 PAUSE_S = 0.01  # between two logins, so that the worker is idle
 LOOK_S = 0.2
 OTHERS = 8  # connections of the other requests
-PATH = "/proxy/api/gameSession/getGsidResult"
-# Registers all sessions at once, because registration is not measured.
-_REGISTER = Statement(
-    """INSERT INTO game_sessions (gsid, location, address, ends, expires)
-    SELECT gsid, '', '127.0.0.1', now() + interval '20 minutes', now() + interval '30 minutes'
-    FROM unnest(CAST(:gsids AS text[])) AS gsid"""
-)
 _USER = Statement("SELECT * FROM users LIMIT 1")
 # The row has the time of the newest poll, so rare queries are exact and do not disturb the measurement.
 _HELD = Statement(
@@ -72,12 +65,8 @@ class Game:
         self._held: dict[int, Held] = {}
 
     def poll(self, gsid: str) -> None:
-        body = f'{{"gsid":"{gsid}"}}'
-        head = (
-            f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-        )
         connection = socket.create_connection(self._address, timeout=30)
-        connection.sendall(f"{head}\r\n\r\n{body}".encode())
+        connection.sendall(poll(gsid))
         self._held[connection.fileno()] = Held(gsid, connection)
         self._epoll.register(connection.fileno(), select.EPOLLIN)
 
@@ -131,16 +120,14 @@ async def hold(server: Server, target: Target, dsn: str, options: argparse.Names
     base = urlsplit(server.base_url)
     game = Game((base.hostname or "", base.port or 0))
     polls = options.polls
-    gsids = [str(uuid.uuid4()) for _ in range(FIRST + polls)]
+    gsids = new_gsids(FIRST + polls)
     workers = server.workers()
     others = await trio.to_thread.run_sync(userinfo, target, OTHERS, options.seconds)
     steps.detail("userinfo before the polls")
     await trio.to_thread.run_sync(others)  # warms up
     alone = await trio.to_thread.run_sync(others)
     async with Database.open(dsn, 2) as database:
-        await database.value(_REGISTER, gsids=gsids)
-        # Otherwise autovacuum would run during the polls.
-        await trio.to_thread.run_sync(postgres.execute, dsn, "VACUUM (ANALYZE) game_sessions")
+        await trio.to_thread.run_sync(register, dsn, gsids)
         await begin(game, database, gsids[:FIRST], 0, steps)
         cpu, memory = cpu_seconds(workers), private_kb(workers)
         begun = await begin(game, database, gsids[FIRST:], FIRST, steps)

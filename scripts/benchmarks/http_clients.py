@@ -17,7 +17,7 @@ ANSWER_S = 15.0
 HOST = "127.0.0.1"  # some servers check it
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
-_CLOSE = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
+_CLOSE = re.compile(r"^connection: *close", re.IGNORECASE | re.MULTILINE)
 _COOKIE = re.compile(r"^set-cookie: *([^=;]+)=([^;]*)(.*)$", re.IGNORECASE | re.MULTILINE)
 _LOCATION = re.compile(r"^location: *(\S+)", re.IGNORECASE | re.MULTILINE)
 
@@ -41,6 +41,11 @@ class Answer(NamedTuple):
         if not found:
             raise RequestFailed(f"{self.status} without a Location")
         return found[1]
+
+    @property
+    def closes(self) -> bool:
+        """Whether the server closes the connection."""
+        return _CLOSE.search(self.head) is not None
 
 
 Scenario = Generator[bytes, Answer, None]
@@ -114,9 +119,11 @@ class _Client:
         if not data:
             raise RequestFailed("the connection was closed")
         self._read += data
-        answer = _whole(self._read)
+        answer = parse_answer(self._read)
         if answer is None:
             return False
+        if answer.closes:
+            raise RequestFailed("the server closes the connection")
         self._read = b""
         try:
             self.sock.sendall(self._journey.send(answer))
@@ -125,13 +132,12 @@ class _Client:
         return False
 
 
-def _whole(data: bytes) -> Answer | None:
+def parse_answer(data: bytes) -> Answer | None:
+    """Returns None if the answer is not complete yet."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return None
     head, body = data[:end], data[end + 4 :]
-    if _CLOSE.search(head):
-        raise RequestFailed("the server closes the connection")
     if found := _LENGTH.search(head):
         if len(body) < int(found[1]):
             return None

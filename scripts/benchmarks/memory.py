@@ -1,7 +1,8 @@
 """Measures the memory of each process of the service, with two workers and the embedded PostgreSQL: idle and loaded.
 
 RSS counts shared pages for each process. PSS divides them among the processes that share them, so that the sum is what
-the service really takes. PostgreSQL itself is not included.
+the service really takes. PostgreSQL itself is not included. Then a single worker shows how its private memory grows by
+10,000 held polls, WebSockets and cached users.
 """
 
 import json
@@ -10,10 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from scripts.benchmarks import memory_growth
 from scripts.benchmarks.oauth_service import SETTINGS, benchmark_state, service_target
 from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.oauth_work import WORK
 from scripts.benchmarks.report import Steps, arguments, process_tree, show
+from tests.kit import postgres
 from tests.kit.server import SSO, running
 
 CONNECTIONS = 32
@@ -51,8 +54,10 @@ def apply_load(target: Target, seconds: float, steps: Steps) -> None:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "").parse_args()
-    steps = Steps(len(LOADS) + 1)
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--count", type=int, default=10_000, help="polls, sockets and users to measure")
+    options = parser.parse_args()
+    steps = Steps(len(LOADS) + 1 + 3)
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), SSO, **SETTINGS, SSO_WORKERS="2") as server:
         steps.next("idle")
         assert server.process is not None
@@ -62,6 +67,8 @@ def main() -> None:
         server.sso("apply", str(document))
         apply_load(service_target(server), options.seconds, steps)
         table += rows(server.process.pid, "after load")
+    with postgres.running() as database:
+        table += memory_growth.rows(database, options.count, steps)
     show(table, options.out)
 
 

@@ -3,7 +3,7 @@
 import html
 import re
 from collections.abc import Callable, Generator, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import orjson
@@ -35,23 +35,51 @@ def login(target: Target, user: str, took: Callable[[dict[str, Any]], None]) -> 
     took(tokens_of((yield post(target.token, target.code_form(code), target.token_headers))))
 
 
+class SignInPage(NamedTuple):
+    """A sign-in page with a form, as a browser shows it."""
+
+    path: str
+    answer: Answer
+    jar: CookieJar
+
+
 def obtain_code(target: Target, user: str, jar: CookieJar) -> Generator[bytes, Answer, str]:
+    """Signs in, unless the browser with these cookies is signed in."""
     path = target.authorize_path()
     if target.single_page:
         path = yield from _by_program(target, target.single_page, path, user, jar)
+    reached = yield from open_page(target, path, jar)
+    return reached if isinstance(reached, str) else (yield from submit(target, reached, user))
+
+
+def open_page(target: Target, path: str, jar: CookieJar) -> Generator[bytes, Answer, SignInPage | str]:
+    """Returns the sign-in page, or the code if the browser is signed in."""
+    return (yield from _follow(target, path, (yield get(path, jar.headers())), jar))
+
+
+def submit(target: Target, page: SignInPage, user: str) -> Generator[bytes, Answer, str]:
+    """Submits the form. Returns the code."""
+    path, fields = filled(page.answer, page.path, user, target.password)
+    answer = yield post(path, fields, {"Referer": target.base_url + path, **page.jar.headers()})
+    reached = yield from _follow(target, path, answer, page.jar)
+    if isinstance(reached, str):
+        return reached
+    raise RequestFailed(f"200 at {path.partition('?')[0]}")
+
+
+def _follow(target: Target, path: str, answer: Answer, jar: CookieJar) -> Generator[bytes, Answer, SignInPage | str]:
+    """Follows redirects up to a page, or to the site, whose address has the code."""
     for _ in range(MAX_STEPS):
-        answer = yield get(path, jar.headers())
         jar.take(answer)
         if answer.status == 200:
-            path, fields = filled(answer, path, user, target.password)
-            answer = yield post(path, fields, {"Referer": target.base_url + path, **jar.headers()})
-            jar.take(answer)
+            return SignInPage(path, answer, jar)
         if answer.status not in (302, 303):
             raise RequestFailed(f"{answer.status} at {path.partition('?')[0]}")
         if answer.location.startswith(target.redirect_uri):
             break
         parts = urlsplit(urljoin(target.base_url + path, answer.location))
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        answer = yield get(path, jar.headers())
     found = _CODE.search(answer.location)
     if not found:
         raise RequestFailed("no code")

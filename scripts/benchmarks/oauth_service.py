@@ -1,7 +1,7 @@
 """This service as a target of the OAuth benchmarks."""
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,11 +44,11 @@ SETTINGS = HASH | NO_LIMITS | {"SSO_LOG_LEVEL": "warning"}
 
 
 @contextmanager
-def running_service(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]]:
-    """Starts the program itself: one forked from the tests would have the memory of the tests."""
+def running_service(dsn: str, program: Sequence[str] = SSO, **settings: str) -> Iterator[tuple[Server, Target]]:
+    """Starts the program itself: one forked from the tests, with an empty ``program``, has the memory of the tests."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        running(Path(folder), SSO, **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
+        running(Path(folder), program, **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
     ):
         server.apply(benchmark_state())
         fetch_value(dsn, NO_NOTICES)

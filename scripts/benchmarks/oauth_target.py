@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 
 @dataclass(frozen=True)
@@ -67,3 +67,8 @@ class Target:
         if self.token_params is not None:
             return self.token_params
         return {"client_id": self.client_id, "client_secret": self.client_secret}
+
+
+def address_of(target: Target) -> tuple[str, int]:
+    parts = urlsplit(target.base_url)
+    return parts.hostname or "", parts.port or 80

@@ -1,12 +1,13 @@
 """Requests to the permission endpoints, for benchmarks and profiles."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import orjson
 
 from scripts.benchmarks.http_clients import Answer, RequestFailed, Scenario, Tally, get, request, run
@@ -71,15 +72,20 @@ def running_target(dsn: str, **settings: str) -> Iterator[PermissionTarget]:
         running(Path(folder), SSO, **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
         server.client() as client,
     ):
-        studio = Studio(server, client)
-        application_id = studio.application(studio.project())
-        key = studio.root.call("accessKey", action="save", application_id=application_id, data={"comment": "bench"})
-        service_jwt = ServiceKey().trusted_by(studio, application_id).sign(server, application_id)
-        players = [str(FIRST_PLAYER + number) for number in range(PLAYERS)]
-        server.apply({"users": [{"user_id": user_id, "login": f"p{user_id}@example.com"} for user_id in players]})
-        target = PermissionTarget(server, studio, studio.user(), application_id, key.data["hash"], service_jwt, players)
-        target.save_roles(10)
-        yield target
+        yield build_target(server, client)
+
+
+def build_target(server: Server, client: httpx.Client) -> PermissionTarget:
+    """Creates the application and its users on a running service."""
+    studio = Studio(server, client)
+    application_id = studio.application(studio.project())
+    key = studio.root.call("accessKey", action="save", application_id=application_id, data={"comment": "bench"})
+    service_jwt = ServiceKey().trusted_by(studio, application_id).sign(server, application_id)
+    players = [str(FIRST_PLAYER + number) for number in range(PLAYERS)]
+    server.apply({"users": [{"user_id": user_id, "login": f"p{user_id}@example.com"} for user_id in players]})
+    target = PermissionTarget(server, studio, studio.user(), application_id, key.data["hash"], service_jwt, players)
+    target.save_roles(10)
+    return target
 
 
 def _post(path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bytes:
@@ -108,10 +114,11 @@ def list_by_service(target: PermissionTarget) -> bytes:
     return _post("meta/data", _get(target, "list_short"), headers)
 
 
-def check(target: PermissionTarget, questions: int = QUESTIONS) -> bytes:
-    """A game server asks about many players: half of the answers are yes."""
+def check(target: PermissionTarget, questions: int = QUESTIONS, players: Sequence[str] = ()) -> bytes:
+    """A game server asks about many players: half of the answers are yes. ``players`` has other users to ask about."""
+    ids = players or target.players
     asked = [
-        {"user_id": target.players[number % len(target.players)], "rule": f"area{number % 6}.rule{number % RULES}"}
+        {"user_id": ids[number % len(ids)], "rule": f"area{number % 6}.rule{number % RULES}"}
         for number in range(questions)
     ]
     headers = {"Authorization": f"Bearer {target.player.jwt}", "Service-Jwt": target.service_jwt}

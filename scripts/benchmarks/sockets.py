@@ -9,17 +9,13 @@ import select
 import signal
 import socket
 import time
-import uuid
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-import trio
-
+from scripts.benchmarks.game_sessions import EMPTY_PONG, HEARTBEAT, PING, handshake, new_gsids, register
 from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.report import Steps, arguments, cpu_seconds, private_kb, show
-from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.log import configure_logging
 from tests.kit import postgres
 from tests.kit.server import Server
@@ -27,14 +23,6 @@ from tests.kit.server import Server
 FIRST = 200  # sockets that are not measured: they pay for one-time work
 AT_ONCE = 100  # handshakes in flight
 HEARTBEATS = 4  # intervals whose CPU time is measured
-PATH = "/ws/gameSession/refresh/"
-PING, EMPTY_PONG = b"\x89\x00", b"\x8a\x80\0\0\0\0"
-# Registers all sessions at once, because registration is not measured.
-_REGISTER = Statement(
-    """INSERT INTO game_sessions (gsid, location, address, ends, expires)
-    SELECT gsid, '', '127.0.0.1', now() + interval '20 minutes', now() + interval '30 minutes'
-    FROM unnest(CAST(:gsids AS text[])) AS gsid"""
-)
 
 
 class GameClients:
@@ -62,10 +50,7 @@ class GameClients:
 
     def _handshake(self, gsid: str) -> int:
         connection = socket.create_connection(self._address, timeout=60)
-        connection.sendall(
-            f"GET {PATH}{gsid} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
-        )
+        connection.sendall(handshake(gsid))
         self._open[connection.fileno()] = connection
         self._epoll.register(connection.fileno(), select.EPOLLIN)
         return connection.fileno()
@@ -85,8 +70,8 @@ class GameClients:
                 continue
             if PING in data:
                 connection.sendall(EMPTY_PONG)
-            if b'"refresh"' in data:
-                self.events += data.count(b'"refresh"')
+            if HEARTBEAT in data:
+                self.events += data.count(HEARTBEAT)
                 received.add(number)
         return received
 
@@ -101,6 +86,11 @@ class GameClients:
             self._receive(0.1)
         return time.perf_counter() - began
 
+    def close(self) -> None:
+        for connection in self._open.values():
+            connection.close()
+        self._epoll.close()
+
     def __len__(self) -> int:
         return len(self._open)
 
@@ -108,8 +98,8 @@ class GameClients:
 def measure(server: Server, dsn: str, options: argparse.Namespace, steps: Steps) -> dict[str, Any]:
     base = urlsplit(server.base_url)
     clients = GameClients((base.hostname or "", base.port or 0))
-    gsids = [str(uuid.uuid4()) for _ in range(FIRST + options.sockets)]
-    trio.run(register, dsn, gsids)
+    gsids = new_gsids(FIRST + options.sockets)
+    register(dsn, gsids)
     workers = server.workers()
     clients.open_all(gsids[:FIRST], steps)
     cpu, memory = cpu_seconds(workers), private_kb(workers)
@@ -135,13 +125,6 @@ def measure(server: Server, dsn: str, options: argparse.Namespace, steps: Steps)
         "CPU % of heartbeats": quiet / (HEARTBEATS * options.heartbeat) * 100,
         "closed s": closed,
     }
-
-
-async def register(dsn: str, gsids: Sequence[str]) -> None:
-    async with Database.open(dsn, 2) as database:
-        await database.value(_REGISTER, gsids=gsids)
-    # Otherwise autovacuum would run during the measurement.
-    await trio.to_thread.run_sync(postgres.execute, dsn, "VACUUM (ANALYZE) game_sessions")
 
 
 def main() -> None:

@@ -97,7 +97,7 @@ def run(minutes: float, progress: Progress) -> PartResult:
     result.invariants.append("A secret that is mailed goes to one address.")
     with running_collector() as collector, tempfile.TemporaryDirectory() as folder, noted_secrets() as secrets:
         settings = {"SSO_LOG_LEVEL": "debug", "SSO_OTLP_ENDPOINT": collector.endpoint, "SSO_OTLP_INTERVAL_S": "1"}
-        with world(Path(folder), **settings) as running:
+        with world(Path(folder), settings=settings) as running:
             with acting(running):
                 while not deadline.is_over or len(running.history) < MIN_CALLS:
                     progress(f"{deadline}: {len(secrets.values)} secrets in {len(running.history)} calls …")

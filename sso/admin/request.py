@@ -29,7 +29,8 @@ Progress = Callable[[str, int, int], None]  # called with what is being done, th
 class AdminModel(BaseModel):
     """The base of queries. Unknown names are errors, so that a misspelled filter does not list everything."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    # Built at its first use, as every model (``sso/core/records.py``).
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
 class NoQuery(AdminModel):

@@ -31,6 +31,7 @@ from sso.admin.members import MemberResource
 from sso.admin.projects import ProjectResource
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.record_name_store import RecordNameStore
+from sso.admin.recorded_requests import RecordedRequestResource, recorded_request_routes
 from sso.admin.registration_tokens import RegistrationTokenResource
 from sso.admin.replicas import ReplicaResource, replica_routes
 from sso.admin.request import AdminRoute
@@ -178,6 +179,7 @@ def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
         *ClientResource(s.database, operations.clients).routes(),
         *RegistrationTokenResource.kind.routes(RegistrationTokenResource(s.database)),
         *signal_stream_routes(SignalStreamResource(s.database)),
+        *recorded_request_routes(RecordedRequestResource(s.database)),
         *providers.routes(),
         *signing_key_routes(keys),
         *game_session_routes(sessions, ViolationResource(s.database)),

@@ -14,8 +14,8 @@ from sso import __version__
 from sso.cli.command_groups import ImportedCommands
 from sso.cli.echo import echo
 from sso.cli.server_choice import KEY
-from sso.config import SERVER
 from sso.core.errors import ApiError, OperatorError
+from sso.environment import SERVER
 
 COMMANDS = {
     "serve": "Start the service.",

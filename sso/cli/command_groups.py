@@ -3,10 +3,12 @@
 import importlib
 import keyword
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 MAX_SENTENCE = 500
 
@@ -42,8 +44,10 @@ class ImportedCommands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(self.summaries.items()))
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Completes names without importing the commands."""
+        from click.shell_completion import CompletionItem
+
         names = [name for name in self.summaries if name.startswith(incomplete)]
         items = [CompletionItem(name, help=self.summaries[name]) for name in names]
         return [*items, *click.Command.shell_complete(self, ctx, incomplete)]

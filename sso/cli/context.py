@@ -15,10 +15,10 @@ import click
 
 from sso.cli.progress import Progress
 from sso.cli.server_choice import refuse_server
-from sso.config import Settings, load
 from sso.core.errors import ApiError, OperatorError
 
 if TYPE_CHECKING:
+    from sso.config import Settings
     from sso.core.encryption import Keyring
     from sso.db.database import Database
 
@@ -56,13 +56,14 @@ def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: Any) 
 FAILURES = (OperatorError, ApiError)
 
 
-def settings_of(ctx: click.Context, *, may_create: bool = False) -> Settings:
+def settings_of(ctx: click.Context, *, may_create: bool = False) -> "Settings":
     """Returns the settings. ``may_create`` is for commands that create a missing data directory.
 
     Raises NoDataDirectory without it, before anything is created.
     """
     from sso import log
     from sso.cli.data_directory import require_data_directory
+    from sso.config import load
     from sso.serve.privileges import drop_privileges
 
     refuse_server(ctx)
@@ -78,7 +79,7 @@ def settings_of(ctx: click.Context, *, may_create: bool = False) -> Settings:
 
 
 @contextmanager
-def running_database(settings: Settings, meanwhile: Callable[[], None] = lambda: None) -> Iterator[str]:
+def running_database(settings: "Settings", meanwhile: Callable[[], None] = lambda: None) -> Iterator[str]:
     """Yields the DSN of a running database: the configured one, or the embedded one, which is started if needed.
 
     ``meanwhile`` runs while the embedded PostgreSQL starts.
@@ -105,7 +106,7 @@ def running_database(settings: Settings, meanwhile: Callable[[], None] = lambda:
 
 @contextmanager
 def migrated_database(
-    settings: Settings, meanwhile: Callable[[], None] = lambda: None, *, wait: bool = False, in_child: bool = False
+    settings: "Settings", meanwhile: Callable[[], None] = lambda: None, *, wait: bool = False, in_child: bool = False
 ) -> Iterator[str]:
     """Yields the DSN of a running database whose schema is up to date.
 
@@ -123,13 +124,13 @@ def migrated_database(
 class LocalServices:
     """The database of this machine, and what its secrets are encrypted with."""
 
-    settings: Settings
+    settings: "Settings"
     database: "Database"
     keyring: "Keyring"
 
 
 def run_with_services(
-    settings: Settings,
+    settings: "Settings",
     work: Callable[[LocalServices], Awaitable[T]],
     *,
     may_create: bool = False,

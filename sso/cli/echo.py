@@ -8,10 +8,9 @@ import sys
 from typing import Any
 
 import click
-import orjson
 
-from sso.config import allows_colour
 from sso.core.printable import printable_json, printable_lines
+from sso.environment import allows_colour
 
 
 def on_terminal(*, err: bool = False) -> bool:
@@ -31,5 +30,7 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True, **style: Any)
 
 def echo_json(value: object, *, indent: bool = False) -> None:
     """Writes a JSON document. Its values are unchanged on a terminal, too: JSON has escapes of its own."""
+    import orjson  # most commands write none
+
     document = orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
     click.echo(printable_json(document.decode()) if on_terminal() else document)

@@ -4,8 +4,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from sso.config import Settings, named_config_file
+from sso.config import Settings
 from sso.db.standalone import fetch_value
+from sso.environment import named_config_file
 
 
 def has_users(dsn: str) -> bool:

@@ -11,7 +11,7 @@ import click
 
 from sso.cli.echo import echo
 from sso.cli.types import APPLICATION_ID
-from sso.config import CLIENT_ID, CLIENT_SECRET, named_client_secret
+from sso.environment import CLIENT_ID, CLIENT_SECRET, named_client_secret
 
 if TYPE_CHECKING:
     from sso.core.bind_address import Bind

@@ -30,6 +30,8 @@ NOTICES: Mapping[str, str] = {
     "registration-token-revoked": "The token has been revoked. Nobody can register a client with it.",
     "client-enabled": "The client can be used again.",
     "client-deleted": "The client has been deleted, with everything that it was granted.",
+    "recording-started": "The requests of the client are recorded for an hour.",
+    "recording-stopped": "The recording has ended. What was recorded can be seen for an hour.",
     "stream-enabled": "The stream is enabled. What has waited is delivered now.",
     "stream-paused": "The stream is paused. It keeps its events.",
     "stream-deleted": "The stream has been deleted, with the events that waited.",

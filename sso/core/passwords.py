@@ -1,10 +1,11 @@
 """Password hashing with argon2id in threads, at most one per CPU. Imported hashes of other forms are verified, too."""
 
 import secrets
+from base64 import b64encode
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import argon2
+from argon2.low_level import ARGON2_VERSION
 
 from sso.core.fair_queue import FairQueue
 from sso.core.password_hashes.reading import read_password_hash
@@ -24,17 +25,9 @@ class Hasher:
 
     def __init__(self, time_cost: int, memory_kib: int, max_waiting: int = MAX_WAITING) -> None:
         self._argon2 = argon2.PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=1)
+        self._dummy_hash = _hash_of_no_password(self._argon2)
         self.queue = FairQueue(SLOTS_PER_CPU * available_cpus(), max_waiting)
         self._threads = ThreadPool(available_cpus())
-
-    @cached_property
-    def _dummy_hash(self) -> str:
-        """A hash that matches no password. It is checked for unknown users, so that they take as long as known ones."""
-        return self._argon2.hash(secrets.token_urlsafe(32))
-
-    def prepare(self) -> None:
-        """Creates the dummy hash now, so that the first unknown user does not take twice as long."""
-        _ = self._dummy_hash
 
     async def hash(self, password: str) -> str:
         return await self._threads.run(self._argon2.hash, password)
@@ -68,3 +61,17 @@ class Hasher:
         except (argon2.exceptions.VerificationError, ValueError):
             # ValueError: the hash, which another program has made, or the password cannot be read by the algorithm.
             return False
+
+
+def _hash_of_no_password(hasher: argon2.PasswordHasher) -> str:
+    """Returns a hash that matches no password. Unknown users are checked with it, and take as long as known ones.
+
+    Its digest is random: hashing a random password would delay the start of each worker.
+    """
+    costs = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
+    salt, digest = _random_base64(hasher.salt_len), _random_base64(hasher.hash_len)
+    return f"$argon2id$v={ARGON2_VERSION}${costs}${salt}${digest}"
+
+
+def _random_base64(length: int) -> str:
+    return b64encode(secrets.token_bytes(length)).decode().rstrip("=")

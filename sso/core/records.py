@@ -40,7 +40,8 @@ Host = Annotated[str, matching(HOST, "a host name in lower case, optionally afte
 
 
 class RecordModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    # The validator of a model is built at its first use: a process needs few of them, and building all takes 0.1 s.
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 class Outcome(StrEnum):

@@ -35,6 +35,8 @@ TABLES = (
     "oauth_grants",
     "oauth_used_jtis",
     "oauth_registration_tokens",
+    "oauth_recordings",
+    "oauth_recorded_requests",
     "oauth_service_tokens",
     "oauth_site_sessions",
     "logout_notifications",

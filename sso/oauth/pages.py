@@ -22,6 +22,7 @@ from sso.oauth.authorization.response import PostForm, RedirectTo
 from sso.oauth.clients.branding import site_brand
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.model import AuthorizationRequest, PendingAuthorization
+from sso.oauth.recording.recorder import RequestRecorder
 from sso.oauth.registration.registration import DOCUMENT
 from sso.web import language
 from sso.web.csrf import check_csrf, csrf_token
@@ -41,6 +42,7 @@ def authorize_pages(
     visitor: Visitor,
     login_form: LoginForm,
     rate: RateLimiter,
+    recorder: RequestRecorder,
 ) -> Blueprint:
     routes = Blueprint("authorize", __name__)
 
@@ -53,6 +55,7 @@ def authorize_pages(
         return see_other(f"{AUTHORIZE_PATH}?{quote(body.raw, safe=_QUERY_CHARACTERS)}")
 
     @routes.get(AUTHORIZE_PATH)
+    @recorder.observed("authorize")
     async def begin() -> Response:
         parameters = Parameters.read(request.query_string)
         if parameters and has_request_uri(parameters):

@@ -14,6 +14,7 @@ from sso.oauth.grant_types.token_exchange import TokenExchangeGrant
 from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.grant_types.user_jwt_exchange import UserJwtExchange
 from sso.oauth.model import DEVICE_CODE, TOKEN_EXCHANGE
+from sso.oauth.recording.recorder import RequestRecorder
 from sso.oauth.registration.registration import RegistrationMode
 from sso.oauth.tokens.dpop import AUTHORIZATION, DpopProof, DpopProofs
 from sso.oauth.tokens.introspection import Introspection
@@ -73,10 +74,12 @@ def oauth_routes(
     proofs: DpopProofs,
     device_grant: HeldGrant,
     token_exchange: TokenExchangeGrant,
+    recorder: RequestRecorder,
 ) -> Blueprint:
     routes = Blueprint("oauth", __name__)
 
     @routes.post(TOKEN)
+    @recorder.observed("token")
     async def token() -> Response:
         body = await read_model(TokenRequest, require_type=True, max_bytes=MAX_BODY)
         credentials = await _verify_assertion(body, assertions) if body.client_assertion else _credentials(body)
@@ -108,6 +111,7 @@ def oauth_routes(
         return reply(answer.tokens, headers=NO_STORE)
 
     @routes.post(REVOKE)
+    @recorder.observed("revoke")
     async def revoke() -> Response:
         body = await read_model(RevokeRequest, max_bytes=MAX_BODY)
         credentials = await read_credentials(body, assertions)
@@ -115,12 +119,14 @@ def oauth_routes(
         return reply({"status": "ok"}, headers=NO_STORE)
 
     @routes.post(INTROSPECT)
+    @recorder.observed("introspect")
     async def introspect() -> Response:
         body = await read_model(IntrospectionRequest, max_bytes=MAX_BODY)
         credentials = await read_credentials(body, assertions)
         return reply(await introspection.introspect(credentials, body.token), headers=NO_STORE)
 
     @routes.post(PAR)
+    @recorder.observed("par")
     async def push() -> Response:
         form = await read_body(require_type=True, max_bytes=MAX_PUSHED_BODY, repeatable=REPEATABLE)
         proof = proofs.read(request.headers.getlist("DPoP"), "POST", PAR)
@@ -130,6 +136,7 @@ def oauth_routes(
         return reply(pushed, 201, headers={**NO_STORE, **proofs.response_headers(proof)})
 
     @routes.route(USERINFO, methods=["GET", "POST"])
+    @recorder.observed("userinfo")
     async def userinfo() -> Response:
         access_token = _bearer() if request.headers.getlist("Authorization") else await token_in_form()
         if access_token or not (access_token := _dpop_token()):
@@ -137,6 +144,7 @@ def oauth_routes(
         else:
             proof = userinfo_proof(access_token)
             access = await require_bound_token(token_store, proofs, access_token, proof)
+        recorder.note_client(access.client_id)
         return reply(userinfo_claims(access), headers={**NO_STORE, **proofs.response_headers(proof)})
 
     @routes.post("/proxy/oauth/exchange")

@@ -34,6 +34,7 @@ from sso.oauth.grant_types.token_endpoint import TokenEndpoint
 from sso.oauth.grant_types.token_exchange import TokenExchangeGrant
 from sso.oauth.grant_types.user_jwt_exchange import UserJwtExchange
 from sso.oauth.logout import Logout
+from sso.oauth.recording.recorder import RequestRecorder
 from sso.oauth.registration.metadata_documents import MAX_BYTES, MetadataDocuments
 from sso.oauth.registration.registration import ClientRegistration
 from sso.oauth.tokens.dpop import DpopProofs
@@ -71,6 +72,7 @@ class OAuth:
     dpop_proofs: DpopProofs
     resource_servers: ResourceServers
     registration: ClientRegistration
+    recorder: RequestRecorder
 
 
 def build_token_store(settings: Settings, database: Database, keys: KeySet) -> TokenStore:
@@ -128,6 +130,7 @@ def build_oauth(
         clients=clients,
         client_cache=client_cache,
         registration=registration,
+        recorder=RequestRecorder(database),
         authorizations=authorizations,
         token_issuer=token_issuer,
         token_store=token_store,

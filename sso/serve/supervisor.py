@@ -16,7 +16,7 @@ from sso.serve.process_table import ProcessSlot, ProcessTable
 
 WORKER = "worker"  # the role that SIGHUP replaces
 
-_POLL_S = 0.05  # while a process is not ready yet
+_POLL_S = 0.01  # while a process is not ready yet; each of the three roles waits for this at a start
 _IDLE_S = 5.0  # a safety net: everything of interest arrives as a signal
 _READY_S = 15.0  # for a new worker during a reload
 _KILL_S = 1.0

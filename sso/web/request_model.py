@@ -38,7 +38,10 @@ _MAX_LISTED = 64
 class RequestModel(BaseModel):
     """The base of all request models. A `str` field holds at most 4096 code points unless it sets another limit."""
 
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, populate_by_name=True, str_max_length=MAX_TEXT)
+    # Built at its first use, as every model (``sso/core/records.py``).
+    model_config = ConfigDict(
+        strict=True, extra="ignore", frozen=True, populate_by_name=True, str_max_length=MAX_TEXT, defer_build=True
+    )
     repeatable: ClassVar[frozenset[str]] = frozenset()  # form fields that may be repeated without brackets in the name
 
 

@@ -1,6 +1,5 @@
 """Commands import only what they need, because imports take most of their time."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -21,18 +20,34 @@ SLOW = (
     "sso.app",
 )
 ONLY_WHILE_RUNNING = ("trio", "asyncio", "asyncpg", "structlog", "cryptography")
+# The list of all commands needs none of these either: importing them takes as long as click itself.
+NOT_FOR_THE_LIST = (
+    "sso.config",
+    "sso.settings",
+    "sso.cli.context",
+    "orjson",
+    "json",
+    "hashlib",
+    "socket",
+    "dataclasses",
+)
 
-# Runs commands one after the other, and writes the modules that are imported after each to a file.
+# Runs commands one after the other, and writes the modules that are imported after each to a file. A command
+# that ends with a question mark is completed.
 PROGRAM = """
-import json, sys
+import os, sys
 from sso.cli import main
-with open(sys.argv[1], "w") as file:
-    for arguments in json.loads(sys.argv[2]):
-        sys.argv[1:] = arguments
+path, *commands = sys.argv[1:]
+with open(path, "w") as file:
+    for command in commands:
+        sys.argv[1:] = command.split()
+        if command.endswith("?"):
+            os.environ |= {"_SSO_COMPLETE": "bash_complete", "COMP_WORDS": f"sso {command[:-1]}"}
+            os.environ["COMP_CWORD"] = str(len(sys.argv) - 1)
         try:
             main()
         except SystemExit as ended:
-            assert not ended.code, arguments
+            assert not ended.code, command
         print(*sys.modules, file=file)
 """
 COMMANDS = (
@@ -52,8 +67,7 @@ GROUPS = ("user", "client", "key", "project", "role", "group", "perm", "why", "c
 def imported_modules(environment: dict[str, str], folder: Path, commands: Iterable[str]) -> dict[str, set[str]]:
     """Returns the modules that are imported after each of the commands."""
     commands, file = list(commands), folder / "modules"
-    arguments = json.dumps([command.split() for command in commands])
-    subprocess.run([sys.executable, "-c", PROGRAM, file, arguments], env=environment, capture_output=True, check=True)
+    subprocess.run([sys.executable, "-c", PROGRAM, file, *commands], env=environment, capture_output=True, check=True)
     return dict(zip(commands, (set(line.split()) for line in file.read_text().splitlines()), strict=True))
 
 
@@ -69,8 +83,17 @@ def test_commands_without_a_service_do_not_import_the_application(environment: d
         assert modules.isdisjoint({"rich.console", "sqlalchemy", "alembic", "sso.app"}), command
 
 
+def test_list_of_commands_and_its_completion_import_only_what_they_print(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    for command, modules in imported_modules(environment, tmp_path, ["--help", "cl?", "?"]).items():
+        assert "sso.cli" in modules
+        assert modules.isdisjoint({*SLOW, *ONLY_WHILE_RUNNING, *NOT_FOR_THE_LIST}), command
+
+
 def test_help_imports_nothing_that_only_a_running_command_needs(environment: dict[str, str], tmp_path: Path) -> None:
-    for command, modules in imported_modules(environment, tmp_path, [f"{name} --help" for name in GROUPS]).items():
+    commands = [f"{name} {rest}" for rest in ("--help", "a?") for name in GROUPS]
+    for command, modules in imported_modules(environment, tmp_path, commands).items():
         assert f"sso.cli.{command.split()[0]}" in modules
         assert modules.isdisjoint({*SLOW, *ONLY_WHILE_RUNNING}), command
         assert not [module for module in modules if module.startswith("sso.perm.stores.")], command

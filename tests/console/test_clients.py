@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from sso.console.clients import recorded_request_pages
 from sso.console.clients.quickstarts import FOLDER, FRAMEWORKS
 from sso.core.path_ids import path_id
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
 from tests.kit.game import Game
+from tests.kit.server import until
 from tests.perm.endpoints.conftest import Studio
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -68,9 +70,42 @@ def test_wizard_says_what_is_wrong(browser: ConsoleBrowser) -> None:
     assert "CLIENT_SECRET" not in page
     page = new_client(browser, "console-tv", "device")
     assert "client_id=console-tv" in page
-    page = new_client(browser, "console-other", "other")
+
+
+def test_other_library_gets_values_to_copy_and_a_checklist(browser: ConsoleBrowser) -> None:
+    uris = "https://other.example/cb https://other.example/two"
+    page = new_client(browser, "console-other", "other", redirect_uris=uris, id_alg="ES256")
     assert ("3. Copy and run" in page, "3. Give your library these values" in page) == (False, True)
-    assert secret_on(page)
+    issuer = browser.server.base_url
+    copied = {
+        "issuer": issuer,
+        "discovery": f"{issuer}/.well-known/openid-configuration",
+        "client-id": "console-other",
+        "redirect-uri-1": "https://other.example/cb",
+        "redirect-uri-2": "https://other.example/two",
+        "algorithm": "ES256",
+    }
+    for field, value in copied.items():
+        assert f'id="{field}" type="text" value="{value}"' in page
+    assert ("client_secret_basic or client_secret_post" in page, "4. Go through this list" in page) == (True, True)
+    secret = secret_on(page)
+    again = browser.open("/console/clients/console-other/quickstart/other")
+    assert ("4. Go through this list" in again, secret in again) == (True, False)
+    page = new_client(browser, "console-phone", "other", public="1")
+    assert ('id="secret"' in page, "none (public client)" in page, "The client has no secret." in page) == (
+        False,
+        True,
+        True,
+    )
+    stored = "SELECT client_id, id_alg, secret_sealed IS NULL AS public FROM oauth_clients WHERE client_id = ANY ($1)"
+    rows = query(browser.server, stored, ["console-other", "console-phone"])
+    assert sorted(tuple(row.values()) for row in rows) == [
+        ("console-other", "ES256", False),
+        ("console-phone", "", True),
+    ]
+    new_client(browser, "console-odd", "other", id_alg="none")
+    assert browser.page.status_code == 422
+    assert "4. Go through this list" not in new_client(browser, "console-listed")
 
 
 def test_client_of_the_profile_fapi2_has_an_address_of_keys(browser: ConsoleBrowser) -> None:
@@ -228,3 +263,25 @@ def test_streams_of_a_client_are_shown_paused_enabled_and_removed(browser: Conso
     assert "has been deleted" in browser.act(f"{path}/signal-streams/console-s/delete")
     assert query(studio.server, status) == []
     assert "Signal streams" not in browser.open(path)
+
+
+def test_requests_of_a_client_are_recorded_and_errors_explained(browser: ConsoleBrowser) -> None:
+    new_client(browser, "console-recorded")
+    path = "/console/clients/console-recorded/requests"
+    assert f'href="{path}"' in browser.open("/console/clients/console-recorded")
+    assert "There are no recorded requests." in browser.open(path)
+    assert "recorded for an hour" in browser.act(f"{path}/record")
+    form = {"grant_type": "refresh_token", "client_id": "console-recorded", "refresh_token": "not-shown"}
+
+    def is_recorded() -> bool:  # each worker begins when it has heard of it
+        browser.http.post("/proxy/oauth/token", data=form)
+        return "401 invalid_client" in browser.open(path)
+
+    assert until(is_recorded)
+    text = browser.page.text
+    assert ("not-shown" in text, "(9 characters)" in text) == (False, True)
+    assert 'href="/docs/testing.html#invalid-client"' in text
+    codes = "(?m)^({})$".format("|".join(recorded_request_pages.EXPLAINED))
+    assert set(re.findall(codes, Path("docs/testing.rst").read_text())) == recorded_request_pages.EXPLAINED
+    assert "has ended" in browser.act(f"{path}/stop")
+    assert "401 invalid_client" in browser.open(path)

@@ -83,6 +83,8 @@ FORMS = {
     "/console/clients/<client_id>/signal-streams/<stream_id>/pause": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/signal-streams/<stream_id>/enable": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/signal-streams/<stream_id>/delete": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/requests/record": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/requests/stop": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/branding": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/branding/preview": AdminRight.MANAGE_CLIENTS,
     "/console/branding": AdminRight.MANAGE_CLIENTS,
@@ -118,6 +120,8 @@ FORMS = {
 }
 # Forms that need no recent authentication: they change nothing, or only end something, or change how a page looks.
 HARMLESS = {
+    "/console/clients/<client_id>/requests/record",
+    "/console/clients/<client_id>/requests/stop",
     "/console/users/invitations/<invitation_id>/revoke",
     "/console/clients/registration-tokens/<token_id>/revoke",
     "/console/users/<user_id>/sessions/end",
@@ -138,6 +142,7 @@ HARMLESS = {
 # Forms for which it depends on the fields that change; their records do not exist here.
 DEPENDING = {"/console/users/<user_id>", "/console/clients/<client_id>", "/console/identity-providers/<provider_id>"}
 PAGES_THAT_CREATE = {
+    "/console/clients/<client_id>/requests": AdminRight.MANAGE_CLIENTS,
     "/console/users/<user_id>/impersonate": AdminRight.IMPERSONATE_USERS,
     "/console/users/new": AdminRight.MANAGE_USERS,
     "/console/clients/new": AdminRight.MANAGE_CLIENTS,

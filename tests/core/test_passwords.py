@@ -44,6 +44,15 @@ async def test_hash_with_another_cost_still_matches(hasher: Hasher) -> None:
     assert await hasher.matches(await Hasher(2, 16).hash("password"), "password")
 
 
+async def test_unknown_user_is_checked_with_a_hash_of_the_configured_cost() -> None:
+    """A hash that argon2 cannot read would be refused at once."""
+    hasher = Hasher(3, 64)
+    assert not hasher.needs_rehash(hasher._dummy_hash)
+    assert hasher._dummy_hash != Hasher(3, 64)._dummy_hash
+    with pytest.raises(argon2.exceptions.VerifyMismatchError):
+        argon2.PasswordHasher().verify(hasher._dummy_hash, "password")
+
+
 async def test_no_password_matches_without_a_hash(hasher: Hasher) -> None:
     for password in ("", "password", hasher._dummy_hash, "\ud800"):
         assert not await hasher.matches(None, password)
@@ -51,7 +60,6 @@ async def test_no_password_matches_without_a_hash(hasher: Hasher) -> None:
 
 async def test_check_of_an_unknown_user_takes_as_long_as_of_a_known_one() -> None:
     hasher = Hasher(3, 8192)
-    hasher.prepare()
     known = await hasher.hash("password")
 
     async def fastest(hashed: str | None, password: str) -> float:

@@ -149,7 +149,6 @@ class MeteredServer(Server):
             settings = load(None, self.settings | {"SSO_BASE_URL": self.base_url})
             async with open_services(settings, self.settings["SSO_DATABASE_URL"]) as services:
                 self.services = services
-                services.hasher.prepare()
                 await services.key_rotation.ensure_signing_keys("RS256", sides=("ES256",))
                 await seed_central_application(services.database)
                 await measure_clock(services.database)

@@ -72,7 +72,8 @@ async def test_each_caller_gets_its_own_row_and_many_share_a_statement(database:
         for value in range(100):
             nursery.start_soon(call, value)
     assert results == {value: value * 2 for value in range(100)}
-    assert sizes == [1, 99]
+    assert (sizes[0], sum(sizes)) == (1, 100)
+    assert len(sizes) < 10  # one more for each time that the machine stalls while the calls begin
 
 
 async def test_item_without_a_row_gets_none(database: Database) -> None:

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from scripts.check_manifest import problems
-from sso.config import CONFIG_FILE, SETTINGS, ConfigError, load
+from sso.config import SETTINGS, ConfigError, load
+from sso.environment import CONFIG_FILE
 from tests.deploy.proxies import DEPLOY, installed
 
 KUBERNETES = DEPLOY / "kubernetes" / "sso.yaml"

@@ -87,7 +87,6 @@ def test_ambiguous_request_is_refused_and_ends_the_connection(server: Server) ->
 
 
 def test_repeated_sigterm_stops_the_server_despite_an_idle_connection(server: Server) -> None:
-    """The last test of this module, because it stops the server."""
     host, port = server.base_url.removeprefix("http://").split(":")
     assert server.process is not None
     with socket.create_connection((host, int(port))) as idle:
@@ -96,5 +95,7 @@ def test_repeated_sigterm_stops_the_server_despite_an_idle_connection(server: Se
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
             time.sleep(0.005)
-        assert server.stop() == 0
+        code = server.stop()
+        server.start()  # for the other tests
+        assert code == 0
         assert idle.recv(1) == b""

@@ -173,7 +173,8 @@ def check(request: ExpensiveRequest, answer: Answer) -> None:
     assert answer.status < 500 or (answer.status == 503 and answer.headers["retry-after"]), (request.name, answer)
 
 
-@pytest.mark.parametrize("request_", EXPENSIVE_REQUESTS, ids=lambda request: request.name)
+# Every second kind in the usual run.
+@pytest.mark.parametrize("request_", EXPENSIVE_REQUESTS[:: 1 if IS_LONG_RUN else 2], ids=lambda request: request.name)
 async def test_requests_of_one_account_leave_connections_to_others(
     server: Server, scene: Scene, others: Others, request_: ExpensiveRequest
 ) -> None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(600 + 2 * int(SECONDS))
 
 def test_history_with_faults(tmp_path: Path) -> None:
     seed = random.randrange(1_000_000)
-    with world(tmp_path) as running:
+    with world(tmp_path, moves_clocks=ROUNDS > 0) as running:
         faults = Faults(running, random.Random(seed))
         with acting(running, PAUSE_S if ROUNDS else USUAL_PAUSE_S) as actors:
             faults.inject(SECONDS, until=lambda: not unproven(running))

@@ -1,7 +1,7 @@
 """Two nodes with one database, and what the clients of a history need: people, sites and an administrator."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,7 +118,10 @@ def steps_of(clock_file: Path) -> dict[str, str]:
 
 
 @contextmanager
-def world(folder: Path, program: Sequence[str] = (), **settings: str) -> Iterator[World]:
+def world(
+    folder: Path, program: Sequence[str] = (), settings: Mapping[str, str] = NO_LIMITS, moves_clocks: bool = True
+) -> Iterator[World]:
+    """Starts everything. Nodes whose clocks move cannot be forked, so each of their starts takes seconds."""
     with ExitStack() as stack:
         disk = stack.enter_context(small_disk())
         parent = disk.folder if disk else None
@@ -126,16 +129,13 @@ def world(folder: Path, program: Sequence[str] = (), **settings: str) -> Iterato
         stack.enter_context(opened(store))
         (database,) = stack.enter_context(replication(0, {"max_wal_size": "64MB"}, parent))
         clock_file = folder / "clock"
-        chosen = (
-            steps_of(clock_file)
-            | NO_LIMITS
-            | {
-                "SSO_WORKERS": "2",
-                "SSO_GSID_HOLD_S": str(HOLD_S),
-                "SSO_REGISTRATION": "invite",
-                **settings,
-            }
-        )
+        chosen = (steps_of(clock_file) if moves_clocks else {}) | {
+            "SSO_WORKERS": "2",
+            "SSO_GSID_HOLD_S": str(HOLD_S),
+            "SSO_REGISTRATION": "invite",
+            **NO_LIMITS,
+            **settings,
+        }
         nodes = stack.enter_context(running_nodes(folder, database.dsn, (0, 0), program, **chosen))
         found = World(nodes, database, disk, store, clock_file if "LD_PRELOAD" in chosen else None)
         nodes[0].apply(_document() | {"identity_providers": [{"id": STORE, "create_users": True, **store.record()}]})

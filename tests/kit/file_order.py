@@ -1,13 +1,14 @@
-"""The order of the tests: files that take long first, since one at the end would run alone.
+"""The order of the tests: files that take long first, since one at the end would run alone. The rest is random.
 
-``tests/durations.json`` has the seconds of each file. ``scripts/test --store-durations`` writes it. With
-``--shuffle SEED``, the order of the other files and of the tests in each file is random.
+``tests/durations.json`` has the seconds of each file. ``scripts/test --store-durations`` writes it. The order of the
+other files and of the tests in each file is another one in each run, which prints its seed; ``--seed N`` repeats it.
+Files of one folder stay together, because they share servers.
 """
 
 import json
 from collections import defaultdict
 from pathlib import Path
-from random import Random
+from random import Random, SystemRandom
 
 import pytest
 
@@ -25,18 +26,35 @@ def durations() -> defaultdict[str, float]:
     return defaultdict(lambda: USUAL_S, json.loads(DURATIONS.read_text()))
 
 
+def new_seed() -> int:
+    return SystemRandom().randrange(1, 100_000)
+
+
+def shuffle_tests(items: list[pytest.Item], seed: int) -> None:
+    """Shuffles the tests, unless the seed is 0. All processes of a run must use the same seed."""
+    if seed:
+        Random(seed).shuffle(items)
+
+
 def order_files(items: list[pytest.Item], seed: int) -> None:
-    """Sorts the tests. All processes of a run must use the same seed."""
+    """Puts the tests of each file together, the files that take long first, and the others in a random order."""
     seconds = durations()
-    files = {_file(item.nodeid): 0.0 for item in items}
+    places = dict.fromkeys((place for item in items for place in _places(_file(item.nodeid))), 0.0)
     if seed:
         random = Random(seed)
-        random.shuffle(items)
-        files = {file: random.random() for file in files}
-    for file in files:
-        if seconds[file] > LONG_S:
-            files[file] = -seconds[file]
-    items.sort(key=lambda item: (files[_file(item.nodeid)], _file(item.nodeid)))
+        places = {place: random.random() for place in sorted(places)}
+
+    def key(item: pytest.Item) -> list[tuple[float, str]]:
+        file = _file(item.nodeid)
+        order = [(places[place], place) for place in _places(file)]
+        return [(-seconds[file], file)] if seconds[file] > LONG_S else order
+
+    items.sort(key=key)
+
+
+def _places(file: str) -> list[str]:
+    """Returns the file after the folders that contain it."""
+    return [*reversed([str(parent) for parent in Path(file).parents]), file]
 
 
 def group_numbers(items: list[pytest.Item]) -> list[int]:

@@ -195,10 +195,13 @@ def running(folder: Path, program: Sequence[str] = (), **settings: str) -> Itera
 
 
 def until(condition: Any, seconds: float = LIMIT_S) -> Any:
-    """Waits until the condition is true, or the time is over. Returns its last value."""
-    end = time.monotonic() + seconds
-    while not (value := condition()) and time.monotonic() < end:
-        time.sleep(0.02)
+    """Waits until the condition is true, or the time is over. Returns its last value.
+
+    The pauses grow with the time that has passed: most conditions cost the server a request or a query.
+    """
+    began = time.monotonic()
+    while not (value := condition()) and (passed := time.monotonic() - began) < seconds:
+        time.sleep(min(max(passed / 5, 0.01), 0.25))
     return value
 
 

@@ -20,7 +20,8 @@ from tests.kit.server import NO_LIMITS, QUICK, Server, running
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))
 SETTINGS = QUICK | NO_LIMITS | {"SSO_WORKERS": "2", "SSO_GSID_HOLD_S": "1"}
-EXAMPLES = 4  # of the usual run, which are the same each time
+EXAMPLES = 4  # of a round
+USUAL_EXAMPLES = 2  # of the usual run, which are the same each time
 STEPS = 20
 CLIENT_ID = "model-administrator"
 SECRET = "a secret of the administrator of models"
@@ -35,7 +36,7 @@ class ServiceMachine(RuleBasedStateMachine):
 def check_model(machine: type[ServiceMachine], server: Server, examples: int = EXAMPLES * ROUNDS) -> None:
     """Runs the machine many times. An error has the shortest failing sequence as a note."""
     chosen = settings(
-        max_examples=examples or EXAMPLES,
+        max_examples=examples or USUAL_EXAMPLES,
         stateful_step_count=STEPS,
         derandomize=not examples,
         deadline=None,

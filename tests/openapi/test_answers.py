@@ -1,5 +1,6 @@
 """Calls every operation of the management API on a real server, and compares the answers with the document."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -223,6 +224,24 @@ def call_services(api: Api, server: Server) -> None:
     api("update_client_signal_stream", {"status": "paused", "reason": "full"}, **stream)
     api("send_example_signal", {"event": "session-revoked"}, **stream)
     api("delete_client_signal_stream", **stream)
+    api("start_client_recording", client_id=client)
+    recorded = {
+        "endpoint": "token",
+        "method": "POST",
+        "dpop": False,
+        "parameters": {"code": "(3 characters)"},
+        "ms": 1.5,
+    }
+    content = recorded | {"answer": {"status": 400, "members": {"error": "invalid_grant"}}}
+    columns, values = (
+        "client_id, network, proven, content, expires",
+        "$1, '127.0.0.1', false, $2, now() + interval '1 h'",
+    )
+    insert = f"INSERT INTO oauth_recorded_requests ({columns}) VALUES ({values})"
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(run_query, server, insert, client, json.dumps(content)).result()
+    assert api("list_client_requests", client_id=client)
+    api("stop_client_recording", client_id=client)
     api("delete_client", client_id=client)
     token = api("create_registration_token", {"uses": 2, "days": 1})["id"]
     api("list_registration_tokens")

@@ -124,7 +124,9 @@ async def test_caller_without_the_second_factor_and_guest_have_the_rights_of_eve
     target = loaded(GAME, **OWN_RIGHTS)
     assert (await rights(caller(second_factor_missing=True), target, at=GAME)).granted.secret.application == {"canRead"}
     central = loaded(CENTRAL)
-    guest = LoadedFacts(central.application, type(central.facts)(UserFacts("1001", cannot_administer=True)), True, "", {})
+    guest = LoadedFacts(
+        central.application, type(central.facts)(UserFacts("1001", cannot_administer=True)), True, "", {}
+    )
     assert (await rights(caller(), guest, target, at=GAME)).granted.secret.application == {"canRead"}
 
 

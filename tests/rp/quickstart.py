@@ -20,6 +20,7 @@ from tests.kit.server import Server, until
 ROOT = Path(__file__).parents[2]
 INSTALLED = ROOT / ".rp"
 SERVICE = "localhost:8000"
+START_S = 300  # some commands compile
 _BLOCK = re.compile(r"^\.\. code-block:: shell\n\n((?:    .*\n|\n)+)", re.MULTILINE)
 # Commands whose work scripts/rp or the constructor has done.
 _INSTALLATION = ("python3 -m venv", ".venv/bin/pip", "npm install", "sudo apt-get", "export CLIENT_SECRET=", "cd ")
@@ -71,7 +72,7 @@ class Quickstart:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=START_S,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
@@ -91,7 +92,7 @@ class Quickstart:
                 start_new_session=True,
             )
         try:
-            assert until(lambda: is_listening(self.port) or process.poll() is not None, 60)
+            assert until(lambda: is_listening(self.port) or process.poll() is not None, START_S)
             assert process.poll() is None, log.read_text()
             yield self
         finally:

@@ -119,25 +119,38 @@ def test_nextjs(demo: Server, browser: Browser, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("go"), reason="Go: run scripts/rp")
 def test_go(demo: Server, browser: Browser, tmp_path: Path) -> None:
-    check_plain_site(Quickstart(demo, tmp_path, "go", "3001"), browser)
+    with Quickstart(demo, tmp_path, "go", "3001").running() as site:
+        check_plain_site(site, browser)
 
 
 @pytest.mark.skipif(not shutil.which("php"), reason="PHP: run scripts/rp")
 def test_php(demo: Server, browser: Browser, tmp_path: Path) -> None:
-    check_plain_site(Quickstart(demo, tmp_path, "php", "8005"), browser)
+    with Quickstart(demo, tmp_path, "php", "8005").running() as site:
+        check_plain_site(site, browser)
 
 
-def check_plain_site(quickstart: Quickstart, browser: Browser) -> None:
+@pytest.mark.skipif(not shutil.which("mcs") or not shutil.which("mono"), reason="Mono: run scripts/rp")
+def test_dotnet(demo: Server, browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "sdk").symlink_to(ROOT / "sdk")
+    with Quickstart(demo, tmp_path / "examples", "dotnet", "3003").running() as site:
+        check_plain_site(site, browser)
+        # A signature that Mono cannot verify.
+        demo.apply({"clients": [{"client_id": "csharp-site", "id_alg": "ES256"}]})
+        page = browser.http.get(f"{site.url}/login", follow_redirects=True)
+        assert (page.status_code, "cannot verify ES256" in page.text) == (400, True), page.text
+        assert "Signed in" not in browser.http.get(site.url).text
+
+
+def check_plain_site(site: Quickstart, browser: Browser) -> None:
     """A site without a library: it signs in, refuses the answer of a sign-in that it did not begin, and signs out."""
-    with quickstart.running() as site:
-        assert "Signed in" not in browser.http.get(site.url).text
-        assert browser.http.get(f"{site.url}/callback?code=x&state=y").status_code == 400
-        page = sign_in(browser, browser.http.get(f"{site.url}/login", follow_redirects=True))
-        assert (page.url.path, "Signed in as Demo (demo@example.com)." in page.text) == ("/", True)
-        assert browser.http.get(f"{site.url}/callback?code=x&state=y").status_code == 400
-        page = browser.http.get(f"{site.url}/logout", follow_redirects=True)
-        assert str(page.url).startswith(browser.server.base_url)  # the question whether to sign out there as well
-        assert "Signed in" not in browser.http.get(site.url).text
+    assert "Signed in" not in browser.http.get(site.url).text
+    assert browser.http.get(f"{site.url}/callback?code=x&state=y").status_code == 400
+    page = sign_in(browser, browser.http.get(f"{site.url}/login", follow_redirects=True))
+    assert (page.url.path, "Signed in as Demo (demo@example.com)." in page.text) == ("/", True), page.text
+    assert browser.http.get(f"{site.url}/callback?code=x&state=y").status_code == 400
+    page = browser.http.get(f"{site.url}/logout", follow_redirects=True)
+    assert str(page.url).startswith(browser.server.base_url)  # the question whether to sign out there as well
+    assert "Signed in" not in browser.http.get(site.url).text
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Every translatable text is in every catalogue, and nothing else is."""
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ PARTS = re.compile(r"%\(\w+\)s|<[^>]+>|%")
 COUNT = "%(count)s"
 # Marks that end a text, and what other languages write for them.
 ENDS = {".": "。.", ":": "：:", "?": "？?", "\n": "\n"}
+read = functools.cache(read)  # a file takes as long to read as all checks of it
 in_each_language = pytest.mark.parametrize("language", TRANSLATED)
 
 

@@ -3,7 +3,7 @@
 import random
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote_from_bytes
 
 import httpx
@@ -18,6 +18,7 @@ from sso.web.fast_quart.app import FastQuart
 from tests.kit.browser import OWN_SCRIPTS, SESSION, VISIT, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game
+from tests.kit.long_tests import usual_part
 from tests.kit.malformed_bodies import BODIES, FORM, PIECES
 from tests.kit.server import Server
 
@@ -67,7 +68,8 @@ ADMIN = tuple(
         "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients",
         "clients/<client_id>", "clients/<client_id>/rotate-secret", "registration-tokens",
         "registration-tokens/<token_id>", "clients/<client_id>/signal-streams",
-        "clients/<client_id>/signal-streams/<stream_id>", "clients/<client_id>/signal-streams/<stream_id>/examples",
+        "clients/<client_id>/signal-streams/<stream_id>", "clients/<client_id>/requests",
+        "clients/<client_id>/recording", "clients/<client_id>/signal-streams/<stream_id>/examples",
         "assertions/test", "brand", "game-sessions", "game-sessions/<gsid>", "violations/<violation_id>",
         "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
         "state", "state/apply", "state/diff", "state/export", "webhooks/<webhook_id>/dead-letters",
@@ -263,13 +265,19 @@ def test_no_response_names_the_server_software(responses: dict[str, httpx.Respon
         assert not re.search(r"Traceback|werkzeug|quart|asyncpg|\.py\b", response.text), name
 
 
-@pytest.mark.parametrize(
-    ("method", "origin"),
-    [("GET", "https://evil.example"), ("POST", "null"), ("OPTIONS", "https://evil.example"), ("OPTIONS", "null")],
-)
-def test_foreign_origins_get_no_cors_headers(client: httpx.Client, method: str, origin: str) -> None:
+def part_of(paths: tuple[str, ...], number: int, count: int) -> Sequence[str]:
+    """Returns one of ``count`` parts of the paths, which are all paths together; in a long run all paths."""
+    return usual_part(paths, -(-len(paths) // count), number)
+
+
+ORIGINS = (("GET", "https://evil.example"), ("POST", "null"), ("OPTIONS", "https://evil.example"), ("OPTIONS", "null"))
+
+
+@pytest.mark.parametrize("number", range(len(ORIGINS)))
+def test_foreign_origins_get_no_cors_headers(client: httpx.Client, number: int) -> None:
+    method, origin = ORIGINS[number]
     headers = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x"}
-    for path in (*ROUTES, "/nothing", "/proxy/api/nothing", "/static/sso.css"):
+    for path in part_of((*ROUTES, "/nothing", "/proxy/api/nothing", "/static/sso.css"), number, len(ORIGINS)):
         if path == "/openapi.json" or path.startswith("/.well-known/oauth-protected-resource"):
             continue  # public, without credentials
         response = client.request(method, path, headers=headers)
@@ -277,34 +285,33 @@ def test_foreign_origins_get_no_cors_headers(client: httpx.Client, method: str, 
         assert cors == {}, path
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "evil.example<script>"])
-def test_refused_host_is_never_repeated(server: Server, host: str) -> None:
-    with Browser(server, headers={"Host": host}) as browser:
-        for path in (*ROUTES, "//login", "/nothing"):
+HOSTS = ("evil.example", "evil.example:80", "evil.example<script>")
+
+
+@pytest.mark.parametrize("number", range(len(HOSTS)))
+def test_refused_host_is_never_repeated(server: Server, number: int) -> None:
+    with Browser(server, headers={"Host": HOSTS[number]}) as browser:
+        for path in (*part_of(ROUTES, number, len(HOSTS)), "//login", "/nothing"):
             assert_not_repeated(browser.get(path))
         assert_not_repeated(browser.http.post("/login", data={}))
         assert_not_repeated(browser.http.post("/proxy/api/login", json={}))
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {
-            "X-Forwarded-Host": "evil.example",
-            "X-Forwarded-Proto": "evil.example",
-            "X-Forwarded-Prefix": "/evil.example",
-        },
-        {
-            "Forwarded": 'host="evil.example";proto=https',
-            "X-Original-URL": "/evil.example",
-            "X-Rewrite-URL": "/evil.example",
-        },
-    ],
+FORWARDING = (
+    {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "evil.example", "X-Forwarded-Prefix": "/evil.example"},
+    {
+        "Forwarded": 'host="evil.example";proto=https',
+        "X-Original-URL": "/evil.example",
+        "X-Rewrite-URL": "/evil.example",
+    },
 )
-def test_host_and_forwarding_headers_are_never_repeated(server: Server, headers: dict[str, str]) -> None:
+
+
+@pytest.mark.parametrize("number", range(len(FORWARDING)))
+def test_host_and_forwarding_headers_are_never_repeated(server: Server, number: int) -> None:
     login = new_user(server)
-    with Browser(server, headers=headers) as browser:
-        for path in (*ROUTES, "//login", "/nothing"):
+    with Browser(server, headers=FORWARDING[number]) as browser:
+        for path in (*part_of(ROUTES, number, len(FORWARDING)), "//login", "/nothing"):
             assert_not_repeated(browser.get(path))
         browser.get("/login")
         fields = browser.form("/login") | {"login": login, "password": PASSWORD}
@@ -418,10 +425,11 @@ def test_connection_close_is_obeyed(server: Server, version: str) -> None:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_every_form_answers_an_invalid_body_with_an_error(server: Server, signed_in: Browser, name: str) -> None:
+    """In a usual run, each body is sent to a third of the forms: one function reads all of them."""
     kind, content, expected = BODIES[name]
     cookies = f"{SESSION}={signed_in.cookie()}; {VISIT}={'A' * 43}"
     with server.client() as client:
-        for path in POSTS:
+        for path in part_of(POSTS, [*BODIES].index(name), 3):
             headers = [(b"Cookie", cookies.encode())] + ([(b"Content-Type", kind.encode("latin1"))] if kind else [])
             response = client.post(path, content=content, headers=headers)
             assert response.status_code in expected, path
@@ -451,11 +459,11 @@ def test_endless_chunked_body_gets_413(server: Server) -> None:
 
 
 def test_other_methods_get_405_with_allow(client: httpx.Client) -> None:
-    """Only a few APIs have PUT, PATCH and DELETE, which a form cannot send."""
+    """Only a few APIs have PUT, PATCH and DELETE, which a form cannot send. Half of the methods in a usual run."""
     with_others = (*ADMIN, "/ssf/stream", "/proxy/oauth/register/<client_id>")
-    for path in ROUTES:
+    for number, path in enumerate(ROUTES):
         others = {"PUT", "PATCH", "DELETE"} if path in with_others else set()
-        for method in {"PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "X"} - others:
+        for method in {*usual_part(("PUT", "TRACE", "PATCH", "PROPFIND", "DELETE", "X"), 3, number)} - others:
             response = client.request(method, path)
             assert response.status_code == 405, (method, path)
             allowed = set(response.headers["Allow"].split(", "))

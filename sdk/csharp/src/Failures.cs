@@ -28,6 +28,18 @@ namespace Sso
         }
     }
 
+    /// <summary>A sign-in of a web site is not accepted.</summary>
+    public sealed class SignInRefused : Exception
+    {
+        /// <summary>state, denied, code or token.</summary>
+        public string Reason { get; }
+
+        public SignInRefused(string reason, string message) : base(message)
+        {
+            Reason = reason;
+        }
+    }
+
     /// <summary>The request of a webhook is not accepted.</summary>
     public sealed class WebhookRefused : Exception
     {

@@ -31,25 +31,17 @@ namespace Sso
             string url = baseUrl.TrimEnd('/');
             keys = new KeyCache(url + "/proxy/oauth/keys");
             this.issuer = issuer ?? url;
-            this.now = now ?? (() => DateTimeOffset.UtcNow.ToUnixTimeMilliseconds() / 1000.0);
+            this.now = now ?? SignedJwt.Now;
         }
 
         /// <summary>With a factor, the JWT must belong to the device that sent it. Throws PlayerRefused.</summary>
         public async Task<VerifiedPlayer> Verify(string text, string factor = null)
         {
             double time = now();
-            Jwt jwt = Jwt.Parse(text);
-            if (jwt.Algorithm != "RS256" && jwt.Algorithm != "ES256" && jwt.Algorithm != "EdDSA")
-            {
-                throw new PlayerRefused("signature", "the algorithm is none of the service");
-            }
-            PublicKey key = await keys.Find(jwt.Kid, time).ConfigureAwait(false);
-            // The algorithm is that of the key. A JWT cannot choose another one.
-            if (jwt.Algorithm != key.Algorithm || !IsSigned(jwt, key)) throw new PlayerRefused("signature", "the signature is wrong");
-            byte[] payload = Jwt.Decode(jwt.Payload);
+            byte[] payload = await SignedJwt.Payload(keys, text, time).ConfigureAwait(false);
             Json claims = Jwt.ParseJson(payload);
             Json ends = claims.Has("ends") ? claims["ends"] : claims["exp"];
-            if (claims["typ"].Text != "user_token" || claims["uid"].Text == "" || !IsTime(claims["exp"]) || !IsTime(ends))
+            if (claims["typ"].Text != "user_token" || claims["uid"].Text == "" || !SignedJwt.IsTime(claims["exp"]) || !SignedJwt.IsTime(ends))
             {
                 throw Jwt.Malformed("this is no user JWT");
             }
@@ -68,25 +60,6 @@ namespace Sso
                 Claims = Encoding.UTF8.GetString(payload),
             };
         }
-
-        private static bool IsSigned(Jwt jwt, PublicKey key)
-        {
-            try
-            {
-                return key.Verify(jwt.Signed, jwt.Signature);
-            }
-            catch (CryptographicException)
-            {
-                return false;
-            }
-            catch (PlatformNotSupportedException error)
-            {
-                throw new PlayerRefused("signature", error.Message);
-            }
-        }
-
-        private static bool IsTime(Json value) =>
-            value.IsNumber && Math.Abs(value.Number) < 9007199254740992 && Math.Floor(value.Number) == value.Number;
 
         private static string Digest(string factor)
         {

@@ -133,6 +133,26 @@ class SignalStreamJson(TypedDict):
     waiting: int
 
 
+class RecordedRequestJson(TypedDict):
+    id: str
+    at: Time
+    caller: str
+    endpoint: str
+    http_method: str
+    authorization: str
+    content_type: str
+    dpop: bool
+    parameters: dict[str, str]
+    http_status: int
+    kind: str
+    answer: dict[str, str]
+    duration_ms: float
+
+
+class RecordingJson(TypedDict):
+    recorded_until: Time
+
+
 class FailedEventJson(TypedDict):
     id: str
     event: ChangeEventJson

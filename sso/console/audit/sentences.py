@@ -29,6 +29,8 @@ _TEMPLATES: Mapping[str, str] = {
     "client.delete": "deleted the client {client}",
     "client.finish_rotation": "ended the old secret of the client {client}",
     "client.rotate_secret": "gave the client {client} a new secret",
+    "client.start_recording": "began to record the requests of the client {client}",
+    "client.stop_recording": "stopped recording the requests of the client {client}",
     "client.save": "changed {fields} of the client {client}",
     "game_session.terminate": "ended the login of a game",
     "group.access": "changed who belongs to the group {group}",

@@ -17,6 +17,8 @@ _REASONS: Mapping[str, str] = {
     "client.create": "delete or disable the client on its page instead",
     "client.finish_rotation": _SECRET,
     "client.rotate_secret": _SECRET,
+    "client.start_recording": "stop the recording on the page of the client instead",
+    "client.stop_recording": "start it again on the page of the client instead",
     "game_session.terminate": "the login is over; the player begins a new one in the game",
     "identity_provider.create": "delete or disable the provider on its page instead",
     "invitation.create": "revoke the invitation on the page “Invitations” instead",

@@ -9,7 +9,8 @@ from quart import Blueprint, Response, current_app, request
 from sso.admin.clients import require_rights_of_client
 from sso.admin.request import AdminResponse
 from sso.audit.deleted_secret_store import UNDO_DAYS
-from sso.console.clients.quickstarts import FRAMEWORKS, Framework
+from sso.console.clients.quickstarts import FRAMEWORKS, OTHER, Framework
+from sso.console.clients.recorded_request_pages import recorded_request_pages
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, count_text
 from sso.console.form_error import FormError
 from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, record_actions
@@ -85,6 +86,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
         ),
     )
     client_actions(console, routes, client_page)
+    recorded_request_pages(console, routes)
     add_actions(console, routes, CLIENTS, *STREAM_ACTIONS)
     return routes
 
@@ -121,6 +123,8 @@ def wizard_pages(console: ConsoleView, routes: Blueprint) -> None:
             program=framework.program(issuer, client["client_id"]),
             issuer=issuer,
             home=_home(client["redirect_uris"]),
+            authentication=_authentication(client),
+            checklist=bool(framework.redirect_uri) and not framework.file,
             notice=notice,
         )
 
@@ -235,7 +239,9 @@ def _new_client(form: Form, _variables: Variables) -> Record:
         uris = split_list(form.get("redirect_uris", ""))
         return body | {"redirect_uris": uris, "jwks_uri": form.get("jwks_uri", "").strip()}
     if framework.redirect_uri:
-        return body | {"redirect_uris": split_list(form.get("redirect_uris", "")), "public": framework.is_public}
+        is_public = framework.is_public or (framework.key == OTHER and "public" in form)
+        algorithm = {"id_alg": form["id_alg"]} if framework.key == OTHER and form.get("id_alg") else {}
+        return body | {"redirect_uris": split_list(form.get("redirect_uris", "")), "public": is_public, **algorithm}
     body["grant_types"] = list(framework.grant_types)
     if framework.is_public:
         return body | {"public": True}
@@ -249,6 +255,13 @@ def _added_uri(client: Record) -> str:
     uri = request.args.get("add_redirect_uri", "")
     is_valid = isinstance(match_redirect_uri(uri, (), (uri,), allow_http=True), Redirect)
     return uri if is_valid and uri not in client["redirect_uris"] else ""
+
+
+def _authentication(client: Record) -> str:
+    """Returns how the client authenticates, in the words of libraries."""
+    if client["public"]:
+        return "none (public client)"
+    return client["token_endpoint_auth_method"] or "client_secret_basic or client_secret_post"
 
 
 def _home(redirect_uris: list[str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "programs"
 EXAMPLE_ISSUER = "http://localhost:8000"
+OTHER = "other"  # any library, whose developer copies the values
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,12 @@ FRAMEWORKS = {
             "sudo apt-get install php-cli php-curl", "php -S 127.0.0.1:8005 index.php",
         ),
         Framework(
+            "dotnet", "C#", "csharp-site", "http://127.0.0.1:3003/callback", "Site.cs", "dotnet/Site.cs",
+            "# copy sdk/csharp and sdk/unity of the repository to the folder of the site",
+            "mcs -langversion:7 -r:System.Net.Http -out:site.exe Site.cs sdk/csharp/src/*.cs "
+            "sdk/unity/com.sso.game/Runtime/Json.cs && mono site.exe",
+        ),
+        Framework(
             "spring", "Spring Boot", "spring-site", "http://127.0.0.1:8080/login/oauth2/code/sso", "application.yml",
             "spring/application.yml", "# add org.springframework.boot:spring-boot-starter-oauth2-client",
             "mvn spring-boot:run",
@@ -103,7 +110,7 @@ FRAMEWORKS = {
             '/usr/sbin/apache2 -X -f "$PWD/httpd.conf"',
         ),
         Framework("fapi2", "Highest security (FAPI 2.0)", "bank", "https://bank.example/callback", profile="fapi2"),
-        Framework("other", "Other (OpenID Connect)", "my-site", "https://site.example/callback"),
+        Framework(OTHER, "Other (OpenID Connect)", "my-site", "https://site.example/callback"),
     )
 }  # fmt: skip
 

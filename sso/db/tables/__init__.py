@@ -45,6 +45,7 @@ from sso.db.tables.perm import (
 from sso.db.tables.permission_history import permission_commits, permission_history, permission_versions
 from sso.db.tables.personal_data import data_requests, used_applications
 from sso.db.tables.players import device_keys, device_nonces, user_merges
+from sso.db.tables.recording import oauth_recorded_requests, oauth_recordings
 from sso.db.tables.service import (
     login_funnel,
     node_workers,
@@ -97,6 +98,8 @@ __all__ = [
     "oauth_codes",
     "oauth_consents",
     "oauth_grants",
+    "oauth_recorded_requests",
+    "oauth_recordings",
     "oauth_requests",
     "outbox",
     "pending_identities",
