@@ -74,7 +74,8 @@ PATHS = (
     "applications/7300/keys", "applications/7300/roles/moderator", "applications/7300/roles/moderator/delete",
     "applications/7300/holders", "applications/7300/users/7300002", "explorer?user=7300002&application=7300",
     "playground",
-    "clients", "clients/new", "clients/looked-at", "clients/looked-at/quickstart/express",
+    "clients", "clients/new", "clients/looked-at", "clients/looked-at/requests",
+    "clients/looked-at/quickstart/express",
     "identity-providers", "identity-providers/looked-at", "branding", "game-sessions",
     "audit", "signing-keys", "webhooks/new", "state",
 )  # fmt: skip

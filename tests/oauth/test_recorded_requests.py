@@ -98,6 +98,9 @@ def test_requests_are_listed_without_any_secret(server: Server, administrator: A
     ).json()
     secrets += [renewed["access_token"], renewed["refresh_token"]]
     assert site.userinfo(renewed["access_token"]).status_code == 200
+    assert (
+        site.userinfo("no-such-token").status_code == 401
+    )  # belongs to no client, whatever its connection sent before
     own = {"client_id": site.client_id, "client_secret": site.secret}
     assert site.http.post(INTROSPECT, data={**own, "token": renewed["access_token"]}).status_code == 200
     pushed = site.http.post(PAR, data={**own, **site.query(login_hint=browser.login)}).json()
@@ -121,6 +124,7 @@ def test_requests_are_listed_without_any_secret(server: Server, administrator: A
     assert wait_for(administrator, site, endpoint="introspect", http_status=200)["answer"]["active"] == "true"
     assert wait_for(administrator, site, endpoint="par", http_status=201)["parameters"]["login_hint"]
     assert wait_for(administrator, site, endpoint="revoke")["http_status"] == 200
+    assert [one["http_status"] for one in recorded(administrator, site) if one["endpoint"] == "userinfo"] == [200]
     assert wait_for(administrator, site, http_status=401)["answer"]["error"] == "invalid_client"
     refused = wait_for(administrator, site, http_status=400, authorization="Basic")
     assert refused["answer"]["error"] == "invalid_grant"

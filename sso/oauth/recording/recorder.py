@@ -72,6 +72,7 @@ class RequestRecorder:
 
     async def _observe(self, endpoint: str, view: View) -> Any:
         started = time.perf_counter()
+        _token_client.set("")  # the requests of a connection share their context
         request = await observe_request()
         try:
             response = await view()
