@@ -1,4 +1,4 @@
-"""Looks at every page of the built site with axe-core, light and dark: ``python -m scripts.documentation.accessibility``.
+"""Looks at every page of the built site with axe-core, light and dark: scripts/check runs it.
 
 Needs Chromium, and axe-core and Playwright from the packages of the developers.
 """
@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
 from playwright.sync_api import Page, sync_playwright
@@ -25,7 +26,7 @@ _SHORTEN = """isStart => {
 }"""
 _RUN = """rules => axe.run(
     document, {resultTypes: ['violations'], preload: false, ...(rules.length ? {runOnly: rules} : {})}
-).then(report => report.violations.map(rule => [rule.id, rule.help, rule.nodes.map(node => node.html.slice(0, 160))]))"""
+).then(report => report.violations.map(({id, help, nodes}) => [id, help, nodes.length, nodes[0].html.slice(0, 160)]))"""
 
 
 def violations(site: Path, program: str) -> Iterator[str]:
@@ -40,10 +41,11 @@ def violations(site: Path, program: str) -> Iterator[str]:
 
 def _violations(page: Page) -> Iterator[str]:
     """The themes differ in their colours only."""
-    for scheme, rules in (("light", []), ("dark", ["color-contrast"])):
+    schemes: dict[Literal["light", "dark"], list[str]] = {"light": [], "dark": ["color-contrast"]}
+    for scheme, rules in schemes.items():
         page.emulate_media(color_scheme=scheme)
-        for rule, advice, nodes in page.evaluate(_RUN, rules):
-            yield f"{scheme}: {rule}: {advice}: {nodes[0]} ({len(nodes)} elements)"
+        for rule, advice, count, first in page.evaluate(_RUN, rules):
+            yield f"{scheme}: {rule}: {advice}: {first} ({count} elements)"
 
 
 def main() -> None:
