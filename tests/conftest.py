@@ -20,6 +20,7 @@ from tests.kit.memory_folder import use_memory_for_temporary_files
 from tests.kit.open_database import open_database
 from tests.kit.prepared_data import prepared_data
 from tests.kit.processes import ProcessRunner, add_option
+from tests.kit.quick_hypothesis import forget_constants_of_the_source
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running
 from tests.kit.shared_server import SharedServers
 from tests.kit.tls_context import share_default_context
@@ -49,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if config.option.processes:
             config.pluginmanager.register(ProcessRunner())
     share_default_context()
+    forget_constants_of_the_source()
     # Tracebacks of structlog take seconds if the package rich is installed, which a tool for tests needs.
     default = structlog.get_config()["processors"]
     plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)

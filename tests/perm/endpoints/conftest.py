@@ -135,10 +135,15 @@ class Studio:
 
     def project(self, *admins: ApiUser) -> str:
         """Create a project; returns its id. Root is no member, because every request reads the caller's memberships."""
-        project_id: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
+        number = next(_numbers)
+        project_id = f"project_{number}"
         users = [{"user_id": user.user_id, "roles": {"project": ["admin"]}} for user in admins or (self.keeper,)]
-        assert (
-            self.root.call("project/membership", action="save", data={"id": project_id, "users": users}).status == 200
+        # A document takes a third of the processor time of requests.
+        self.server.apply(
+            {
+                "projects": [{"id": project_id, "title": f"Project {number}"}],
+                "memberships": [{"id": project_id, "users": users}],
+            }
         )
         return project_id
 
