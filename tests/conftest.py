@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -39,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.seed is None:
-        config.option.seed = new_seed()
+        config.option.seed = getattr(config, "workerinput", {}).get("seed") or new_seed()
     if "PYTEST_XDIST_WORKER" not in os.environ:
         use_memory_for_temporary_files()
         stack = ExitStack()
@@ -57,6 +58,12 @@ def pytest_configure(config: pytest.Config) -> None:
     structlog.configure(processors=[*default[:-1], plain])
     # A cached logger would keep the configuration of the test that used it first.
     structlog.configure = _without_cache(structlog.configure)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Gives the seed to a process of pytest-xdist: all of them must have the same order."""
+    node.workerinput["seed"] = node.config.option.seed
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -5,12 +5,16 @@ import sys
 from pathlib import Path
 
 from sso.config import Settings
+from sso.core.test_players import TEST_PLAYER_IDS
 from sso.db.standalone import fetch_value
 from sso.environment import named_config_file
 
+_TEST_PLAYERS = ", ".join(f"'{user_id}'" for user_id in sorted(TEST_PLAYER_IDS))
+
 
 def has_users(dsn: str) -> bool:
-    exist: bool = fetch_value(dsn, "SELECT EXISTS (SELECT FROM users)")
+    """Returns whether there are users other than test players, who cannot be administrators."""
+    exist: bool = fetch_value(dsn, f"SELECT EXISTS (SELECT FROM users WHERE user_id NOT IN ({_TEST_PLAYERS}))")
     return exist
 
 

@@ -10,6 +10,7 @@ import pyotp
 import pytest
 
 from sso.accounts.test_players import hooks, outcomes
+from sso.cli.first_administrator import has_users
 from sso.config import ConfigError, Settings, load
 from sso.core.encryption import Keyring
 from sso.core.net import parse_address
@@ -52,6 +53,9 @@ def audit_entries(server: Server) -> int:
 
 
 def test_programs_get_the_documented_outcomes(server: Server) -> None:
+    assert not has_users(
+        server.settings["SSO_DATABASE_URL"]
+    )  # so that the operator is still told how to create the first administrator
     assert sign_in(server, "success")[0] == 200
     assert sign_in(server, "unverified")[0] == 200
     status, answer = sign_in(server, "second-factor")

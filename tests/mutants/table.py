@@ -39,5 +39,5 @@ MODULES: dict[str, tuple[str, ...]] = {
         "tests/oauth/test_code_grant.py",
         "tests/oauth/test_client_cache.py",
     ),
-    "sso/oauth/grant_types/refresh_token.py": ("tests/oauth/test_client_cache.py",),
+    "sso/oauth/grant_types/refresh_token.py": ("tests/oauth/test_refresh_grant.py",),
 }

@@ -1,14 +1,22 @@
 """An OAuth client without a server: it calls the operations in the process of the test."""
 
+from collections.abc import Mapping
 from ipaddress import IPv4Address
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from sso.accounts.authentication_context import by_password
+from sso.accounts.bans.operations import BanOperations, NewBan
+from sso.audit.trail import AuditActor
+from sso.core.ids import secret_token
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.oauth.authorization.request import Parameters
 from sso.oauth.authorization.response import RedirectTo
 from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
 from sso.oauth.grant_types.token_request import TokenRequest
+from sso.oauth.model import TokenRestrictions
+from sso.oauth.tokens.dpop import DpopProof
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -19,6 +27,7 @@ SECRET = "a-secret-of-the-shop"
 URI = "https://shop.example.com/cb"
 BEARER_ONLY = ClientCredentials(bearer=sha1_bearer(URI, SECRET).decode())  # the request names no client
 CREDENTIALS = ClientCredentials("shop", bearer=BEARER_ONLY.bearer)
+_USERS = Statement("SELECT user_id FROM users")
 
 
 async def apply_client(services: Services, **fields: Any) -> None:
@@ -29,18 +38,56 @@ async def apply_client(services: Services, **fields: Any) -> None:
 
 
 async def redeem(
-    services: Services, credentials: ClientCredentials, code: str, *, uri: str = URI, verifier: str = ""
+    services: Services,
+    credentials: ClientCredentials,
+    code: str,
+    *,
+    uri: str = URI,
+    verifier: str = "",
+    proof: DpopProof | None = None,
+    resources: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     request = TokenRequest(grant_type="authorization_code", code=code, redirect_uri=uri, code_verifier=verifier)
-    return await services.oauth.token_endpoint.respond(request, credentials)
+    restrictions = TokenRestrictions(proof.jkt if proof else None, resources)
+    return await services.oauth.token_endpoint.respond(request, credentials, None, restrictions, proof)
 
 
-async def refresh(services: Services, credentials: ClientCredentials, refresh_token: str) -> dict[str, Any]:
-    request = TokenRequest(grant_type="refresh_token", refresh_token=refresh_token, redirect_uri=URI)
-    return await services.oauth.token_endpoint.respond(request, credentials)
+async def refresh(
+    services: Services,
+    credentials: ClientCredentials,
+    refresh_token: str,
+    *,
+    uri: str = URI,
+    key: str | None = None,
+    proof: DpopProof | None = None,
+    resources: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    request = TokenRequest(grant_type="refresh_token", refresh_token=refresh_token, redirect_uri=uri)
+    restrictions = TokenRestrictions(proof.jkt if proof else None, resources)
+    return await services.oauth.token_endpoint.respond(request, credentials, key, restrictions, proof)
 
 
-async def new_code(services: Services, challenge: str | None = None, **fields: Any) -> str:
+def new_proof(services: Services, jkt: str = "a" * 43, **fields: Any) -> DpopProof:
+    """Returns a proof as it is after its signature was verified."""
+    expires = int(services.database.clock.now()) + 300
+    return DpopProof(
+        **{"jkt": jkt, "jti": secret_token(), "expires": expires, "algorithm": "ES256", "nonce": ""} | fields
+    )
+
+
+async def ban_everybody(services: Services) -> None:
+    """Bans the users of the test, and leaves their grants to the checks of each request."""
+
+    async def work(tx: Transaction) -> None:
+        for row in await tx.rows(_USERS):
+            await BanOperations(()).ban(tx, AuditActor(), row["user_id"], NewBan("Cheating"))
+
+    await services.database.transaction(work)
+
+
+async def new_code(
+    services: Services, challenge: str | None = None, query_fields: Mapping[str, str] | None = None, **fields: Any
+) -> str:
     """Returns a code for a new user who is signed in."""
     await apply_client(services, **fields)
     user = await add_user(services)
@@ -50,6 +97,7 @@ async def new_code(services: Services, challenge: str | None = None, **fields: A
         "response_type": "code", "response_mode": "query", "client_id": fields.get("client_id", "shop"),
         "redirect_uri": URI, "scope": "openid offline_access", "nonce": "n",
     }  # fmt: skip
+    query |= query_fields or {}
     if challenge:
         query |= {"code_challenge": challenge, "code_challenge_method": "S256"}
     parameters = Parameters.read(urlencode(query).encode())

@@ -11,6 +11,9 @@ MIN_ACTIVE = 200  # with fewer requests, a slow one waits for something else
 SLOW_S = 0.5  # on average
 WEIGHT = 0.05  # of a request in the average
 EVIDENCE_S = 0.25  # after the last request; then new ones are served again, and show whether the overload is over
+# After a refusal, the next request of a connection is read so much later. Clients that obey Retry-After do not notice.
+# Others would take the time that the service needs for answers: a refusal costs a third of a quick one.
+REFUSAL_PAUSE_S = 0.75
 
 # An orchestrator would restart a process whose health check is refused, which makes an overload worse.
 HEALTH_CHECKS = (b"GET /healthz ", b"GET /readyz ", b"HEAD /healthz ", b"HEAD /readyz ")

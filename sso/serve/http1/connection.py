@@ -8,9 +8,11 @@ from typing import NoReturn
 
 import structlog
 import trio
+from trio import sleep
 from trio.lowlevel import checkpoint, wait_readable, wait_writable
 
 from sso.log import current_request_id
+from sso.serve.http1.admission import REFUSAL_PAUSE_S
 from sso.serve.http1.connection_interface import SilenceObserver
 from sso.serve.http1.disconnects import is_readable
 from sso.serve.http1.exchange import HttpExchange
@@ -91,6 +93,8 @@ class Connection:
                 self._state, self.deadline = ConnectionState.RESPONSE, NEVER
                 if admission.refuses(self._head_bytes):
                     await self._refuse()
+                    self._state = ConnectionState.IDLE
+                    await sleep(REFUSAL_PAUSE_S)
                     continue
                 self._began = admission.start()
                 if not pacing.try_start():

@@ -6,7 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from sso.serve.http1.admission import EVIDENCE_S, MIN_ACTIVE, SLOW_S, Admission
+from sso.serve.http1 import connection as connection_module
+from sso.serve.http1.admission import EVIDENCE_S, MIN_ACTIVE, REFUSAL_PAUSE_S, SLOW_S, Admission
 from sso.serve.http1.rejections import simple_body_length
 from tests.kit.raw_http import reply, serving
 
@@ -64,6 +65,12 @@ async def test_refused_client_keeps_its_connection_and_health_checks_are_answere
     async def application(scope: Any, receive: Any, send: Any) -> None:
         await reply(send, scope["path"].encode())
 
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(connection_module, "sleep", pause)
     async with serving(application) as server, await server.open() as connection:
         monkeypatch.setattr(Admission, "is_overloaded", True)
         await connection.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -72,6 +79,7 @@ async def test_refused_client_keeps_its_connection_and_health_checks_are_answere
         refused = await connection.response()
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         assert "connection" not in refused.headers
+        assert pauses == [REFUSAL_PAUSE_S]  # not before the health check
         monkeypatch.setattr(Admission, "is_overloaded", False)
         await connection.send(b"GET /login HTTP/1.1\r\nHost: x\r\n\r\n")
         assert (await connection.response()).body == b"/login"

@@ -1,0 +1,214 @@
+"""The refresh token grant without a server: what is refused with which error, what is revoked, and what is logged."""
+
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from sso.core.errors import ApiError
+from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
+from sso.oauth.errors import (
+    InvalidClient,
+    InvalidDpopProof,
+    InvalidGrant,
+    InvalidRequest,
+    InvalidTarget,
+    UnauthorizedClient,
+)
+from sso.services import Services
+from tests.kit.oauth import pkce
+from tests.kit.operator_changes import disable_client
+from tests.oauth.in_process import (
+    BEARER_ONLY,
+    CREDENTIALS,
+    SECRET,
+    URI,
+    apply_client,
+    ban_everybody,
+    new_code,
+    new_proof,
+    redeem,
+    refresh,
+)
+
+BASIC = ClientCredentials("shop", secrets=(SECRET,))
+WRONG = ClientCredentials("shop", secrets=("another secret",))
+OTHER_URI = f"{URI}/elsewhere"
+
+
+async def new_refresh_token(services: Services, profile: str = "oidc", **fields: Any) -> str:
+    code = await new_code(services, profile=profile, **fields)
+    tokens = await redeem(services, CREDENTIALS, code)
+    token: str = tokens["refresh_token"]
+    return token
+
+
+async def refused(services: Services, token: str, credentials: ClientCredentials = BASIC, **fields: Any) -> ApiError:
+    with pytest.raises(ApiError) as caught:
+        await refresh(services, credentials, token, **fields)
+    return caught.value
+
+
+def invalid(profile: str) -> type[ApiError]:
+    return InvalidGrant if profile == "oidc" else InvalidRequest
+
+
+@pytest.mark.parametrize("profile", ["oidc", "strict"])
+async def test_token_is_replaced_and_the_replaced_one_is_invalid(services: Services, profile: str) -> None:
+    token = await new_refresh_token(services, profile)
+    with capture_logs() as logs:
+        tokens = await refresh(services, CREDENTIALS, token)
+        assert tokens["refresh_token"] != token
+        assert isinstance(await refused(services, token, CREDENTIALS), invalid(profile))
+    replayed = [entry for entry in logs if entry["event"] == "oauth.refresh_replayed"]
+    assert [(entry["client"], len(entry["grant"])) for entry in replayed] == [("shop", 8)]
+    if profile == "oidc":  # the grant is revoked, and a token of it is no longer a replay of anything
+        with capture_logs() as logs:
+            assert isinstance(await refused(services, tokens["refresh_token"], CREDENTIALS), InvalidGrant)
+        assert [entry for entry in logs if entry["event"] == "oauth.refresh_replayed"] == []
+    else:
+        assert await refresh(services, CREDENTIALS, tokens["refresh_token"])
+
+
+async def test_repeated_request_gets_the_same_tokens(services: Services) -> None:
+    token = await new_refresh_token(services)
+    first = await refresh(services, BASIC, token, key="key")
+    assert (await refresh(services, BASIC, token, key="key"))["refresh_token"] == first["refresh_token"]
+    assert isinstance(await refused(services, token, key="another"), InvalidGrant)
+
+
+@pytest.mark.parametrize("profile", ["oidc", "strict"])
+@pytest.mark.parametrize("token", ["", "x", "another client"])
+async def test_error_of_a_token_that_cannot_be_read(services: Services, profile: str, token: str) -> None:
+    if token == "another client":
+        token = await new_refresh_token(services)
+        await apply_client(services, client_id="other", profile=profile)
+        other = ClientCredentials("other", bearer=CREDENTIALS.bearer)
+    else:
+        await apply_client(services, profile=profile)
+        other = CREDENTIALS
+    if not token:
+        with pytest.raises(InvalidRequest, match="refresh_token is required"):
+            await refresh(services, other, token)
+        return
+    error = await refused(services, token, other)
+    assert isinstance(error, invalid(profile))
+    assert error.message == "the refresh token is not valid"
+    wrong = ClientCredentials(other.client_id, secrets=("another secret",))
+    assert isinstance(await refused(services, token, wrong), InvalidClient)
+    assert isinstance(await refused(services, token, ClientCredentials("nobody", secrets=(SECRET,))), InvalidClient)
+
+
+async def test_request_without_a_client_gets_the_error_of_the_strict_profile(services: Services) -> None:
+    await apply_client(services, profile="oidc")
+    assert isinstance(await refused(services, "x", ClientCredentials()), InvalidRequest)
+
+
+async def test_token_names_its_client(services: Services) -> None:
+    token = await new_refresh_token(services)
+    assert await refresh(services, BEARER_ONLY, token)
+
+
+async def test_client_that_was_removed_or_disabled_is_refused(services: Services) -> None:
+    token = await new_refresh_token(services)
+    await disable_client(services, "shop")
+    assert isinstance(await refused(services, token), InvalidRequest | InvalidClient)
+
+
+@pytest.mark.parametrize(("profile", "uri", "is_refused"), [("oidc", "", False), ("strict", "", True)])
+async def test_redirect_uri_is_optional_in_the_standard(
+    services: Services, profile: str, uri: str, is_refused: bool
+) -> None:
+    token = await new_refresh_token(services, profile)
+    if is_refused:
+        with pytest.raises(InvalidRequest, match="redirect_uri is required"):
+            await refresh(services, CREDENTIALS, token, uri=uri)
+    else:  # the bearer is a hash with the redirect URI of the grant
+        assert await refresh(services, CREDENTIALS, token, uri=uri)
+
+
+async def test_another_redirect_uri_is_refused(services: Services) -> None:
+    token = await new_refresh_token(services)
+    other = ClientCredentials("shop", bearer=sha1_bearer(OTHER_URI, SECRET).decode())
+    for credentials in (BASIC, other, CREDENTIALS):
+        with pytest.raises(InvalidGrant, match="redirect_uri differs"):
+            await refresh(services, credentials, token, uri=OTHER_URI)
+    assert await refresh(services, BASIC, token)
+
+
+async def test_failed_authentication_is_logged_and_leaves_the_token(services: Services) -> None:
+    token = await new_refresh_token(services)
+    with capture_logs() as logs:
+        assert isinstance(await refused(services, token, WRONG), InvalidClient)
+    failed = [entry for entry in logs if entry["event"] == "oauth.refresh_not_authenticated"]
+    assert [(entry["client"], len(entry["grant"])) for entry in failed] == [("shop", 8)]
+    assert await refresh(services, BASIC, token)
+
+
+async def test_new_secret_counts_although_the_old_one_is_cached(services: Services) -> None:
+    token = (await refresh(services, BASIC, await new_refresh_token(services)))["refresh_token"]
+    await apply_client(services, profile="oidc", client_secret="a-new-secret-of-the-shop")
+    assert isinstance(await refused(services, token), InvalidClient)
+    new = ClientCredentials("shop", secrets=("a-new-secret-of-the-shop",))
+    assert await refresh(services, new, token)
+
+
+async def test_client_without_the_grant_is_refused(services: Services) -> None:
+    token = await new_refresh_token(services)
+    await apply_client(services, profile="oidc", grant_types=["authorization_code"])
+    assert isinstance(await refused(services, token), UnauthorizedClient)
+
+
+async def test_banned_user_is_refused_with_the_reason(services: Services) -> None:
+    token = await new_refresh_token(services)
+    await ban_everybody(services)
+    with pytest.raises(InvalidGrant, match="banned"):
+        await refresh(services, BASIC, token)
+
+
+async def test_resources_are_some_of_those_of_the_grant(services: Services) -> None:
+    for name in ("api", "files"):
+        await apply_client(services, client_id=name, profile="oidc", resource_server=True, application_id=1)
+    token = await new_refresh_token(services, query_fields={"resource": "api"})
+    with pytest.raises(InvalidTarget, match="expected some of those of the authorization request"):
+        await refresh(services, BASIC, token, resources=("files",))
+    assert await refresh(services, BASIC, token, resources=("api",))
+
+
+async def test_bound_token_needs_a_proof_of_its_key_that_is_new(services: Services) -> None:
+    verifier, challenge = pkce()
+    code = await new_code(services, challenge, profile="oidc", public=True, client_secret=None)
+    public = ClientCredentials("shop")
+    first = new_proof(services)
+    token = (await redeem(services, public, code, proof=first, verifier=verifier))["refresh_token"]
+    assert isinstance(await refused(services, token, public), InvalidDpopProof)
+    error = await refused(services, token, public, proof=new_proof(services, "b" * 43))
+    assert (type(error), error.message) == (
+        InvalidGrant,
+        "the refresh token is bound to another key than that of the DPoP proof",
+    )
+    with pytest.raises(InvalidDpopProof, match="the proof was used before"):
+        await refresh(services, public, token, proof=first)
+    second = new_proof(services)
+    assert isinstance(await refused(services, token, BASIC, proof=second), InvalidClient)  # which leaves the proof
+    tokens = await refresh(services, public, token, proof=second)
+    assert tokens["token_type"] == "DPoP"
+    with pytest.raises(InvalidDpopProof, match="the proof was used before"):
+        await refresh(services, public, tokens["refresh_token"], proof=second)
+
+
+async def test_proof_is_used_up_also_if_the_redirect_uri_is_known_only_later(services: Services) -> None:
+    token, proof = await new_refresh_token(services), new_proof(services)
+    tokens = await refresh(services, CREDENTIALS, token, uri="", proof=proof)
+    with pytest.raises(InvalidDpopProof, match="the proof was used before"):
+        await refresh(services, CREDENTIALS, tokens["refresh_token"], uri="", proof=proof)
+
+
+async def test_service_that_requires_a_second_factor_of_all_refuses_a_sign_in_without(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await new_refresh_token(services)
+    monkeypatch.setattr(services.oauth.token_endpoint._refresh_token, "_second_factor_of_all", True)
+    assert isinstance(await refused(services, token), InvalidGrant)
+    monkeypatch.undo()
+    assert isinstance(await refused(services, token), InvalidGrant)  # it is used up
