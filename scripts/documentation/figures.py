@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-PAGES = ("index.html", "quickstarts/flask.html", "games.html", "errors.html")
-
 
 def loaded(site: Path, page: Path) -> list[Path]:
     """The page and the scripts, styles and images that it names."""
@@ -16,12 +14,14 @@ def loaded(site: Path, page: Path) -> list[Path]:
 
 
 def figures(site: Path) -> list[str]:
+    site = site.resolve()
     found = []
-    for name in PAGES:
-        files = loaded(site.resolve(), site.resolve() / name)
+    largest = max(site.rglob("*.html"), key=lambda page: page.stat().st_size)
+    for page in (site / "index.html", largest):
+        files = loaded(site, page)
         total = sum(path.stat().st_size for path in files)
         found.append(
-            f"{name}: {len(files)} requests, {total // 1024} kB (the page {files[0].stat().st_size // 1024} kB)"
+            f"{page.name}: {len(files)} requests, {total // 1024} kB (the page {files[0].stat().st_size // 1024} kB)"
         )
     whole = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
     return [*found, f"the whole site: {whole / 1024 / 1024:.1f} MB"]

@@ -6,6 +6,7 @@ from pathlib import Path
 REPAIRS = {
     '<div class="highlight"><pre>': '<div class="highlight"><pre tabindex="0">',  # it may scroll
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<div id="search-results">': '<h1>Search</h1>\n<div id="search-results">',
 }
 
 

@@ -29,7 +29,7 @@ def render(report: Report) -> str:
         INTRODUCTION,
         verdict,
         "",
-        *_table(("The run", ""), facts),
+        *_table(("The run", "Value"), facts),
         *_table(
             ("Part", "Time", "Rounds", "Requests", "Faults injected", "Planted faults found", "Violations"),
             [_overview(name, part) for name, part in report.parts.items()],
