@@ -43,7 +43,7 @@ class Connection:
     """An expired deadline, a rejection, a disconnect and the end of the drain all cancel its scope."""
 
     __slots__ = (
-        "_began", "_disconnect_watches", "_head_bytes", "_is_new", "_rejection", "_scope", "_state", "_websocket",
+        "_began", "_head_bytes", "_is_new", "_rejection", "_scope", "_state", "_websocket",
         "buffer", "client", "context", "deadline", "has_unread_body", "local_address", "response_started", "sock",
     )  # fmt: skip
 
@@ -64,7 +64,6 @@ class Connection:
         self._state = ConnectionState.IDLE
         self._is_new = True  # no request has been received
         self._rejection: RequestRejected | None = None
-        self._disconnect_watches = 0
         self._websocket: SilenceObserver | None = None
 
     async def run(self) -> None:
@@ -93,8 +92,6 @@ class Connection:
                 self._state, self.deadline = ConnectionState.RESPONSE, NEVER
                 if admission.refuses(self._head_bytes):
                     await self._refuse()
-                    self._state = ConnectionState.IDLE
-                    await sleep(REFUSAL_PAUSE_S)
                     continue
                 self._began = admission.start()
                 if not pacing.try_start():
@@ -116,6 +113,8 @@ class Connection:
         self.buffer = self.buffer[length:]
         self._is_new = False
         await self.write(self.context.render_rejection(rejection, closes=False))
+        self._state = ConnectionState.IDLE
+        await sleep(REFUSAL_PAUSE_S)
 
     def hold(self) -> None:
         """The request waits for an event: it is no work that others wait for."""
@@ -281,8 +280,6 @@ class Connection:
 
 
 class _DisconnectWatch:
-    """Several watches of a connection may be open at a time."""
-
     __slots__ = ("_connection",)
 
     def __init__(self, connection: Connection) -> None:
@@ -291,12 +288,7 @@ class _DisconnectWatch:
     def __enter__(self) -> None:
         connection = self._connection
         connection.hold()
-        if connection._disconnect_watches == 0:
-            connection.context.disconnects.add(connection.sock.fileno(), connection)
-        connection._disconnect_watches += 1
+        connection.context.disconnects.add(connection.sock.fileno(), connection)
 
     def __exit__(self, *_: object) -> None:
-        connection = self._connection
-        connection._disconnect_watches -= 1
-        if connection._disconnect_watches == 0:
-            connection.context.disconnects.remove(connection.sock.fileno())
+        self._connection.context.disconnects.remove(self._connection.sock.fileno())

@@ -5,6 +5,7 @@ A task per waiting request would use more memory than the request itself.
 
 import select
 import socket
+from collections import Counter
 from typing import Protocol
 
 import trio
@@ -22,13 +23,21 @@ class DisconnectWatcher:
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._listeners: dict[int, DisconnectListener] = {}
+        self._further: Counter[int] = Counter()  # how often a connection was added again
 
     def add(self, fd: int, listener: DisconnectListener) -> None:
+        """Tells the listener of a disconnect. Call ``remove`` as often as this."""
+        if fd in self._listeners:
+            self._further[fd] += 1
+            return
         self._listeners[fd] = listener
         # One-shot: while a cancelled handler still cleans up, its event must not keep the task below busy.
         self._epoll.register(fd, select.EPOLLRDHUP | select.EPOLLONESHOT)
 
     def remove(self, fd: int) -> None:
+        if self._further[fd]:
+            self._further[fd] -= 1
+            return
         del self._listeners[fd]
         self._epoll.unregister(fd)
 
