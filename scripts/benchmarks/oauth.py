@@ -6,11 +6,13 @@ default that is the key set, a constant response.
 
 Compare the CPU time of the service and of PostgreSQL: requests per second also depend on the client, which runs on the
 same machine. ``--against peers`` measures other servers in turns with this one, on the same PostgreSQL. SSO_PEERS names
-the folder with their scripts, PEERS_DIR where they are installed.
+the folder with their scripts, PEERS_DIR where they are installed. They are told the algorithm of ID tokens by
+ID_TOKEN_ALGORITHM, and have to obey.
 """
 
 import argparse
 import itertools
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +22,7 @@ from scripts.benchmarks.oauth_peers import Peers
 from scripts.benchmarks.oauth_service import service_subject
 from scripts.benchmarks.oauth_work import WORK
 from scripts.benchmarks.report import Steps, arguments, show
+from sso.core.algorithms import ALGORITHMS
 from tests.kit import postgres
 
 OURS = "ours"
@@ -31,7 +34,7 @@ def alone(work: Sequence[str], options: argparse.Namespace) -> list[dict[str, An
     rounds: dict[str, list[Figures]] = {name: [] for name in work}
     with (
         postgres.running() as database,
-        service_subject(database.fresh(), database.pid, options.workers) as subject,
+        service_subject(database.fresh(), database.pid, options.workers, options.algorithm) as subject,
     ):
         for name in work:
             steps.next(f"warming up, {name}")
@@ -56,7 +59,7 @@ def compared(
     with peers.database() as base:
         databases = postgres.Postgres(f"{base}/postgres?")
         dsn = databases.fresh()
-        with service_subject(dsn, peers.database_pid, options.workers) as mine:
+        with service_subject(dsn, peers.database_pid, options.workers, options.algorithm) as mine:
             for what in work:
                 WORK[what](mine.target, options.connections, WARM_S)()
             for turn, name in itertools.product(range(options.rounds), names):
@@ -96,7 +99,9 @@ def main() -> None:
         default="node:memory,node:postgres",
         help="peers, each as a script and its arguments: node:postgres:2,authlib:2,glew:postgres,dot",
     )
+    parser.add_argument("--algorithm", choices=ALGORITHMS, default=ALGORITHMS[0], help="that signs ID tokens")
     options = parser.parse_args()
+    os.environ["ID_TOKEN_ALGORITHM"] = options.algorithm
     work = [name for name in options.work.split(",") if name]
     rows = compared(Peers.find(), options.peers.split(","), work, options) if options.against else alone(work, options)
     show(rows, options.out)

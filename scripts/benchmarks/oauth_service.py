@@ -44,23 +44,29 @@ SETTINGS = HASH | NO_LIMITS | {"SSO_LOG_LEVEL": "warning"}
 
 
 @contextmanager
-def running_service(dsn: str, program: Sequence[str] = SSO, **settings: str) -> Iterator[tuple[Server, Target]]:
+def running_service(
+    dsn: str, program: Sequence[str] = SSO, algorithm: str = "RS256", **settings: str
+) -> Iterator[tuple[Server, Target]]:
     """Starts the program itself: one forked from the tests, with an empty ``program``, has the memory of the tests."""
     with (
         tempfile.TemporaryDirectory() as folder,
         running(Path(folder), program, **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
     ):
-        server.apply(benchmark_state())
+        server.apply(benchmark_state(algorithm))
         fetch_value(dsn, NO_NOTICES)
         yield server, service_target(server)
 
 
-def benchmark_state() -> dict[str, Any]:
-    """Returns the document with the users, the client and the application of the benchmarks."""
+def benchmark_state(algorithm: str = "RS256") -> dict[str, Any]:
+    """Returns the document with the users, the client and the application. The algorithm signs ID tokens."""
     people: list[dict[str, Any]] = [
         {"login": login, "password": PASSWORD, "nick": f"nick{number}"} for number, login in enumerate(LOGINS)
     ]
-    return {"users": people, "clients": [CLIENT], "applications": [APPLICATION]}
+    return {
+        "users": people,
+        "clients": [CLIENT | {"id_alg": "" if algorithm == "RS256" else algorithm}],
+        "applications": [APPLICATION],
+    }
 
 
 def service_target(server: Server) -> Target:
@@ -82,9 +88,11 @@ def service_target(server: Server) -> Target:
 
 
 @contextmanager
-def service_subject(dsn: str, database_pid: Callable[[], int], workers: int = 1, **settings: str) -> Iterator[Subject]:
+def service_subject(
+    dsn: str, database_pid: Callable[[], int], workers: int = 1, algorithm: str = "RS256", **settings: str
+) -> Iterator[Subject]:
     """Yields the running service, including its supervisor, as a subject of measurements."""
-    with running_service(dsn, SSO_WORKERS=str(workers), **settings) as (server, target):
+    with running_service(dsn, algorithm=algorithm, SSO_WORKERS=str(workers), **settings) as (server, target):
         assert server.process is not None
         supervisor = server.process.pid
         yield Subject(target, lambda: process_tree(supervisor), lambda: process_tree(database_pid()))
