@@ -179,13 +179,15 @@ async def test_start_restores_the_whole_account(services: Services) -> None:
     await run(services, "UPDATE users SET bans = NULL WHERE user_id = :id", id=banned)
     await services.database.transaction(BANS.ban, AuditActor(), banned, ban)
     await run(services, "INSERT INTO device_keys (digest, id, user_id) VALUES ('\\x01', 'key', :id)", id=ID)
+    await run(services, "INSERT INTO recovery_codes (user_id, digest) VALUES (:id, '\\x01')", id=ID)
     assert await create(services) == []
     after = await stored(services)
     names = ("nick", "tags", "purchases", "country", "lang", "level", "phone", "phone_verified", "meta", "bans")
     assert [getattr(after, name) for name in names] == [getattr(before, name) for name in names]
     assert after.email_verified
     assert [item.reason for item in (await stored(services, banned)).bans] == ["Cheating in a ranked match"]
-    assert await services.database.value(Statement("SELECT count(*) FROM device_keys", name="tests.keys")) == 0
+    left = "SELECT (SELECT count(*) FROM device_keys) + (SELECT count(*) FROM recovery_codes)"
+    assert await services.database.value(Statement(left, name="tests.left")) == 0
 
 
 async def test_restore_records_changes_of_permissions(services: Services) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pyotp
 import pytest
 
+from sso.accounts.errors import InvalidCredentials
 from sso.accounts.test_players import hooks, outcomes
 from sso.cli.first_administrator import has_users
 from sso.config import ConfigError, Settings, load
@@ -147,6 +148,8 @@ async def test_slow_player_waits_without_a_connection(
     await services.test_players.create(PASSWORD)
     address = parse_address("127.0.0.1")
     await services.password_login.check_password("success@player.test", PASSWORD, address)
+    with pytest.raises(InvalidCredentials):  # strangers cannot keep requests open
+        await services.password_login.check_password("slow@player.test", "a guess", address)
     assert waits == []
     await services.password_login.check_password("Slow@Player.test", PASSWORD, address)
     assert waits == [(outcomes.SLOW_S, 0)]
