@@ -25,34 +25,34 @@ class _Shape(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", alias_generator=to_camel, defer_build=True)
 
 
-class _Named(_Shape):
+class _NamedShape(_Shape):
     name: Name
 
 
-class _Composites(_Shape):
+class _CompositesShape(_Shape):
     realm: Names | None = None
     client: dict[str, Names] | None = None
 
 
-class _Role(_Named):
+class _RoleShape(_NamedShape):
     description: str | None = None
-    composites: _Composites | None = None
+    composites: _CompositesShape | None = None
     attributes: dict[str, Any] | None = None
 
 
-class _Roles(_Shape):
-    realm: list[_Role] | None = None
-    client: dict[str, list[_Role]] | None = None
+class _RolesShape(_Shape):
+    realm: list[_RoleShape] | None = None
+    client: dict[str, list[_RoleShape]] | None = None
 
 
-class _Group(_Named):
+class _GroupShape(_NamedShape):
     attributes: dict[str, Any] | None = None
     realm_roles: Names | None = None
     client_roles: dict[str, Names] | None = None
-    sub_groups: list["_Group"] | None = None
+    sub_groups: list["_GroupShape"] | None = None
 
 
-class _Client(_Shape):
+class _ClientShape(_Shape):
     client_id: Name
     name: str | None = None
     protocol: str | None = None
@@ -70,22 +70,22 @@ class _Client(_Shape):
     direct_access_grants_enabled: bool | None = None
     service_accounts_enabled: bool | None = None
     authorization_services_enabled: bool | None = None
-    protocol_mappers: list[_Named] | None = None
+    protocol_mappers: list[_NamedShape] | None = None
     attributes: Attributes | None = None
 
 
-class _Realm(_Shape):
+class _RealmShape(_Shape):
     realm: str | None = None
-    default_role: _Named | None = None
-    clients: list[_Client] | None = None
-    roles: _Roles | None = None
-    groups: list[_Group] | None = None
-    client_scopes: list[_Named] | None = None
+    default_role: _NamedShape | None = None
+    clients: list[_ClientShape] | None = None
+    roles: _RolesShape | None = None
+    groups: list[_GroupShape] | None = None
+    client_scopes: list[_NamedShape] | None = None
 
 
 def check_shape(realm: dict[str, Any]) -> None:
     """Raises FieldError, which names the members of other types and what is expected."""
     try:
-        _Realm.model_validate(realm)
+        _RealmShape.model_validate(realm)
     except ValidationError as error:
         raise field_error(error, root="realm", too_many="too many members have other types than Keycloak's") from None
