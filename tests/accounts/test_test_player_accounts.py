@@ -32,6 +32,10 @@ async def run(services: Services, sql: str, **values: Any) -> None:
     await services.database.rows(Statement(sql, name="tests.run"), **values)
 
 
+async def execute(tx: Transaction, statement: Statement, user_id: str) -> None:
+    await tx.rows(statement, user_id=user_id)
+
+
 async def create(services: Services) -> list[str]:
     """Creates the players and returns the reasons of those that could not be created."""
     with capture_logs() as logs:
@@ -75,9 +79,9 @@ async def test_account_with_the_id_of_a_test_player_is_left_alone(services: Serv
         assert await create(services) == [f"{LOGIN}: the user_id {ID} belongs to an ordinary account"]
         await services.test_players.disable()
         assert await stored(services) == owner
-    scope, work = Scope.account(ID), "UPDATE users SET disabled = true WHERE user_id = :user_id"
+    disabling = Statement("UPDATE users SET disabled = true WHERE user_id = :user_id", name="tests.disabling")
     with pytest.raises(LastAdministrator):  # it has the rights that it was given
-        await services.permissions.writer.write(WRITE, scope, lambda tx: tx.rows(Statement(work), user_id=ID))
+        await services.permissions.writer.write(WRITE, Scope.account(ID), execute, disabling, ID)
     with pytest.raises(FieldError, match="login: is that of a test player"):
         await change(services, ID, login=LOGIN)
 
@@ -129,14 +133,13 @@ async def test_test_player_is_not_the_last_administrator(services: Services) -> 
     await run(services, sql, id=ID)
     await run(services, "UPDATE projects SET settings = '{}', allow = '{}'")
     for scope, sql in (
-        (Scope.record(ANN, 1), "DELETE FROM role_assignments WHERE user_id = :ann AND application_id = 1"),
-        (Scope.account(ANN), "UPDATE users SET disabled = true WHERE user_id = :ann"),
-        (Scope.project("red_dawn"), "DELETE FROM project_members WHERE user_id = :ann"),
+        (Scope.record(ANN, 1), "DELETE FROM role_assignments WHERE user_id = :user_id AND application_id = 1"),
+        (Scope.account(ANN), "UPDATE users SET disabled = true WHERE user_id = :user_id"),
+        (Scope.project("red_dawn"), "DELETE FROM project_members WHERE user_id = :user_id"),
     ):
+        statement = Statement(sql, name="tests.work")
         with pytest.raises(LastAdministrator):
-            await services.permissions.writer.write(
-                WRITE, scope, lambda tx, sql=sql: tx.rows(Statement(sql, name="tests.work"), ann=ANN)
-            )
+            await services.permissions.writer.write(WRITE, scope, execute, statement, ANN)
     await services.test_players.disable()  # is not refused
     assert (await stored(services)).disabled
 
