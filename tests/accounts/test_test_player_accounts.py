@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 from sso.accounts.bans.operations import BanOperations, NewBan
 from sso.accounts.model import User
 from sso.accounts.test_players import outcomes
+from sso.accounts.test_players.hooks import ExpiringMailedLinks
 from sso.accounts.user_record import UserChanges
 from sso.accounts.user_store import lock_user
 from sso.audit.trail import AuditActor
@@ -214,3 +215,18 @@ async def test_without_the_setting_no_test_player_has_a_password(services: Servi
     assert await stored(services, bob.user_id) == bob
     assert await create(services) == []
     assert not (await stored(services)).disabled
+
+
+async def test_mails_to_an_ordinary_account_with_the_id_of_a_test_player_do_not_expire(services: Services) -> None:
+    links = ExpiringMailedLinks(services.database, "http://localhost")
+
+    async def lives(user_id: str) -> bool:
+        url = await links.create(services.database, "password_reset", "/password/reset", 60, user_id)
+        return await links.find("password_reset", url.rpartition("=")[2].rpartition("/")[2]) is not None
+
+    await insert_ordinary(services, outcomes.EXPIRED.user_id, "ann@example.com")
+    assert await lives(outcomes.EXPIRED.user_id)
+    await run(services, "DELETE FROM users")
+    await create(services)
+    assert not await lives(outcomes.EXPIRED.user_id)
+    assert await lives(ID)
