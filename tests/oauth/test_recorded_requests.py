@@ -428,8 +428,8 @@ def test_texts_about_users_and_what_was_sent_are_not_kept(server: Server, admini
     assert "Elm" not in str(query(server, "SELECT content FROM oauth_recorded_requests"))
 
 
-# Texts of OAuth errors with variable parts. Each part is a name or number of this service, or the error has another text
-# for recordings.
+# Texts of OAuth errors with variable parts. Each part is a name or number of this service, or the error has another
+# text for recordings.
 REVIEWED = {
     "DPoP: alg: expected one of {…}",
     "DPoP: {error}",
