@@ -29,7 +29,7 @@ class PostForm:
 Answer = RedirectTo | PostForm
 Failure = AuthorizationError | DatabaseError
 # Called with the client, the kind of the answer, its parameters, and what recordings keep of the description.
-NoteAnswer = Callable[[str, str, Mapping[str, str], str], None]
+NoteAnswer = Callable[[str, str, Mapping[str, str | bytes | None], str], None]
 
 
 class AuthorizationResponses:
@@ -66,13 +66,8 @@ class AuthorizationResponses:
         """``recorded`` is what recordings keep of the description of an error."""
         if client.rules.is_standard:
             parameters["iss"] = self._issuer
-        sent = {name: _as_text(value) for name, value in parameters.items() if value is not None}
-        self._note_answer(client.client_id, "form" if mode == "form_post" else "redirect", sent, recorded)
+        self._note_answer(client.client_id, "form" if mode == "form_post" else "redirect", parameters, recorded)
         if mode == "query":
             return RedirectTo(redirect.with_parameters(**parameters))
         texts = {name: as_form_text(value) if isinstance(value, bytes) else value for name, value in parameters.items()}
         return PostForm(client, redirect, {name: text for name, text in texts.items() if text is not None})
-
-
-def _as_text(value: str | bytes) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value

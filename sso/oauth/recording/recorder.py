@@ -75,13 +75,20 @@ class RequestRecorder:
 
         return decorate
 
-    def note_answer(self, client_id: str, kind: str, parameters: Mapping[str, Any], description: str) -> None:
+    def note_answer(
+        self, client_id: str, kind: str, parameters: Mapping[str, str | bytes | None], description: str
+    ) -> None:
         """Records what the browser takes to a client: with the authorization request, or as a step of its own."""
         if not self.clients:
             return
-        members = kept_fields(parameters, client_id)
-        if "error" in parameters:
-            members |= kept_error(str(parameters["error"]), description)
+        sent = {
+            name: value.decode(errors="replace") if isinstance(value, bytes) else value
+            for name, value in parameters.items()
+            if value is not None
+        }
+        members = kept_fields(sent, client_id)
+        if "error" in sent:
+            members |= kept_error(sent["error"], description)
         answer = {"kind": kind, "members": members}
         if (observation := current_observation()) is not None:
             observation.answer = answer
@@ -134,8 +141,8 @@ class RequestRecorder:
     def _keep_error(
         self, endpoint: str, request: ObservedRequest, observation: Observation, error: Exception, started: float
     ) -> None:
-        answer = observed_error(error, "page" if endpoint == "authorize" else "json")
         for client_id, proof in self._clients_of(endpoint, request, observation, accepted=False):
+            answer = observed_error(error, "page" if endpoint == "authorize" else "json")
             self._keep(endpoint, client_id, proof, request, answer, time.perf_counter() - started)
 
     def _keep(
