@@ -80,7 +80,7 @@ QUESTIONS = (
     Question("Why is my redirect_uri a mismatch?", "redirect_uri mismatch", "troubleshooting", "in every character"),
     Question("How do I refresh an access token?", "refresh access token", "oauth", "refresh_token"),
     Question("Do mobile apps need PKCE?", "pkce", "quickstarts/mobile", "PKCE"),
-    Question("How do I verify a webhook's signature?", "verify webhook signature", "changes", "webhook-signature"),
+    Question("How do I verify a webhook's signature?", "verify webhook signature", "changes", "Webhook-Signature"),
     Question("How do I give a colleague fewer rights?", "admin rights", "console", "user_manager --app 1"),
     Question("How do I lift a ban?", "unban", "bans", "sso user unban"),
     Question("How do I merge two accounts?", "merge accounts", "players", "sso user merge"),
