@@ -13,7 +13,7 @@ REPAIRS = {
 
 _CELL = re.compile(r"<td>.*?</td>", re.DOTALL)
 _CODE = re.compile(r'(?<=<span class="pre">)[^<]+')
-_BREAK = re.compile(r"(?<=[_/,])(?=[\w{])(?!\w*})")
+_BREAK = re.compile(r"(?<=[_/,])(?=[\w{])(?!\w*})|(?<=[a-z])(?=[A-Z])")
 
 
 def repair(site: Path) -> None:
@@ -25,5 +25,5 @@ def repair(site: Path) -> None:
 
 
 def _breakable(cell: str) -> str:
-    """Long names in a table may be broken after an underscore, a slash or a comma, and not within a word."""
+    """Long names in a table may be broken after an underscore, a slash, a comma or a word, and not within a word."""
     return _CODE.sub(lambda code: _BREAK.sub("<wbr>", code[0]), cell)
