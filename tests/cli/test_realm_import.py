@@ -276,7 +276,7 @@ def test_clients_of_a_realm_keep_what_can_be_kept(server: Server, tmp_path: Path
         "same": {"post.logout.redirect.uris": "+##https://a.example/bye##/bye", "use.refresh.tokens": False},
         "flags": {"acr.loa.map": "{}", "tls.client.certificate.bound.access.tokens": "true", "realm_client": "false"},
     }
-    clients = {
+    clients: dict[str, dict[str, object]] = {
         "bad id": {"publicClient": True},
         "no-flow": {"standardFlowEnabled": False, "directAccessGrantsEnabled": True},
         "weak-keys": {"clientAuthenticatorType": "client-jwt"},
