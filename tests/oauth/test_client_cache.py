@@ -308,12 +308,12 @@ def meanwhile(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     def happens(change: Callable[[], Awaitable[Any]]) -> None:
         calls_left = 1 if shop.cached else 2
 
-        async def counted_cross(self: Database, *arguments: Any) -> Any:
+        async def counted_cross(self: Database, *arguments: Any, **options: Any) -> Any:
             nonlocal calls_left
             calls_left -= 1
             if calls_left == 0:
                 await change()
-            return await cross(self, *arguments)
+            return await cross(self, *arguments, **options)
 
         monkeypatch.setattr(Database, "_run_now", counted_cross)
 

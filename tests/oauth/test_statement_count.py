@@ -22,10 +22,10 @@ def count_calls(monkeypatch: pytest.MonkeyPatch) -> Callable[[Awaitable[Any]], A
     calls = 0
     cross = Database._run_now
 
-    async def counting(self: Database, *arguments: Any) -> Any:
+    async def counting(self: Database, *arguments: Any, **options: Any) -> Any:
         nonlocal calls
         calls += 1
-        return await cross(self, *arguments)
+        return await cross(self, *arguments, **options)
 
     monkeypatch.setattr(Database, "_run_now", counting)
 

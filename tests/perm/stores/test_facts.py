@@ -181,10 +181,10 @@ async def test_a_request_that_has_read_versions_needs_no_further_statement(
     calls = 0
     run_now = Database._run_now
 
-    async def counting(self: Database, *arguments: Any) -> Any:
+    async def counting(self: Database, *arguments: Any, **options: Any) -> Any:
         nonlocal calls
         calls += 1
-        return await run_now(self, *arguments)
+        return await run_now(self, *arguments, **options)
 
     monkeypatch.setattr(Database, "_run_now", counting)
 
