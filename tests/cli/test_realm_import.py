@@ -176,12 +176,14 @@ def check_clients(server: Server, before: dict[str, Any]) -> None:
         ('{"clients": [{"clientId": "a", "attributes": []}]}', "clients[0].attributes: must be an object"),
         ('{"clients": [{"clientId": "a", "attributes": {"b.c": []}}]}', "attributes: 'b.c' must be a string"),
         ('{"clients": [], "realm": 5}', "realm: must be a string"),
+        ('{"clients": [], "realm": "a\\u0000"}', "realm: must be Unicode text without a NUL character"),
         ('{"roles": []}', "roles: must be an object"),
         ('{"roles": {"realm": [7]}}', "roles.realm[0]: must be an object"),
         ('{"roles": {"client": {"forum": {}}}}', "roles.client.forum: must be an array"),
         ('{"roles": {"realm": [{"name": "a", "composites": {"client": 3}}]}}', "composites.client: must be an object"),
         ('{"clients": [], "groups": [{"name": "g", "subGroups": "h"}]}', "groups[0].subGroups: must be an array"),
-        ('{"clients": [{"clientId": "\\ud800"}]}', "clients[0].clientId: is not valid"),
+        ('{"clients": [{"clientId": "\\ud800"}]}', "clients[0].clientId: must be Unicode text"),
+        ('{"roles": {"client": {"\\ud800": []}}}', "roles.client: must be Unicode text"),
     ],
 )
 def test_file_that_is_no_realm_is_refused(server: Server, realm: str, problem: str) -> None:
@@ -249,9 +251,12 @@ def test_roles_that_keycloak_has_created_are_left_out(server: Server, tmp_path: 
                 "client": {
                     name: [{"name": "manage-users"}]
                     for name in ("account", "broker", "realm-management", "admin-cli", "tanks-realm", "account-shop")
-                },
+                }
+                | {"shop": [{"name": "uma_protection"}]},
             },
             "clients": [{"clientId": "tanks-realm", "bearerOnly": True}, {"clientId": "broker"}],
+            "components": {"org.keycloak.storage.UserStorageProvider": [{"name": "ldap"}]},
+            "defaultGroups": ["/testers"],
         },
         tmp_path,
         server,
@@ -261,7 +266,11 @@ def test_roles_that_keycloak_has_created_are_left_out(server: Server, tmp_path: 
         own += ["admin", "create-realm", "tanks-realm_manage-users"]
         assert notes[0] == "client tanks-realm: not carried over: it only receives tokens, and needs no client here"
     assert sorted(role["name"] for role in state["roles"]["4791"]) == sorted(own)
-    assert notes[-1] == "role everyone: users who register here do not get player"
+    assert notes[-3:] == [
+        "role everyone: users who register here do not get player",
+        "components: user federation is left out: import its users from a file",
+        "defaultGroups: left out: users who register here get neither their tags nor their roles",
+    ]
     assert names["roles"]["everyone"] == [{"application_id": 4791, "role": "player"}]
     assert "realm-management/manage-users" not in names["roles"]
     assert ("admin" in names["roles"]) is (realm != "master")
@@ -274,7 +283,12 @@ def test_clients_of_a_realm_keep_what_can_be_kept(server: Server, tmp_path: Path
         "weak-keys": {"jwks.string": orjson.dumps(keys).decode()},
         "no-logout": {"backchannel.logout.url": "ftp://x", "post.logout.redirect.uris": "-"},
         "same": {"post.logout.redirect.uris": "+##https://a.example/bye##/bye", "use.refresh.tokens": False},
-        "flags": {"acr.loa.map": "{}", "tls.client.certificate.bound.access.tokens": "true", "realm_client": "false"},
+        "flags": {
+            "acr.loa.map": "{}",
+            "request.object.required": "not required",
+            "tls.client.certificate.bound.access.tokens": "true",
+            "realm_client": "false",
+        },
     }
     clients = {
         "bad id": {"publicClient": True},
@@ -307,6 +321,7 @@ def test_clients_of_a_realm_keep_what_can_be_kept(server: Server, tmp_path: Path
         "http for this machine",
         "client flags: the redirect URI '/cb' is left out: it is relative, and the client has no rootUrl",
         "client flags: attributes are left out: tls.client.certificate.bound.access.tokens",
+        "client flags: nobody can sign in there yet: add a redirect URI with `sso client set`",
     ]
     assert "vault" not in records["vault"]["client_secret"]
     assert records["same"]["post_logout_redirect_uris"] == [

@@ -19,7 +19,7 @@ _WITHOUT_EFFECT = frozenset(
         "realm_client", "standard.token.exchange.enabled.refreshTokens",
     )
 )  # fmt: skip
-_OFF = ("", "false", "{}", "[]")
+_OFF = ("", "false", "{}", "[]", "any", "not required")  # without an effect, as Keycloak writes it
 
 
 def attribute(client: JsonObject, name: str) -> str:

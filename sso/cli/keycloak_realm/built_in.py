@@ -6,6 +6,7 @@ MASTER = "master"
 CLIENTS = frozenset(("account", "account-console", "admin-cli", "broker", "realm-management", "security-admin-console"))
 UNUSED_ROLES = ("offline_access", "uma_authorization")  # what they allow, every user may do here
 MASTER_ROLES = ("admin", "create-realm")  # of the realm master: they administer Keycloak
+AUTHORIZATION_ROLE = "uma_protection"  # of each client with authorization services
 _HARMLESS_CLIENTS = ("account", "account-console", "broker")
 
 
@@ -25,8 +26,8 @@ class BuiltIn:
 
     def is_role(self, name: str) -> bool:
         """``name`` is that of a role of the realm, or ``client/role``."""
-        client, slash, _ = name.partition("/")
-        if slash and self.is_client(client):
+        client, slash, role = name.partition("/")
+        if slash and (self.is_client(client) or role == AUTHORIZATION_ROLE):
             return True
         return name in UNUSED_ROLES or name in self._default_roles or (self._is_master and name in MASTER_ROLES)
 

@@ -53,7 +53,10 @@ def convert_client(client: JsonObject, services_id: int | None, note: Note) -> F
     problem = _problem(ClientRecord, fields)
     if problem:
         note(f"not carried over: {problem}")
-    return None if problem else fields
+        return None
+    if "authorization_code" in grant_types and not fields["redirect_uris"]:
+        note("nobody can sign in there yet: add a redirect URI with `sso client set`")
+    return fields
 
 
 def _problem(model: type[ClientChanges], fields: Fields) -> str:

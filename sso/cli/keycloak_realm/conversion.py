@@ -23,6 +23,7 @@ EXISTS = "left as it is, because there is one already"
 _ADVICE = {
     "identityProviders": "add them with `sso idp add`; accounts there are linked if the ids are the same",
     "userFederationProviders": "import their users from a file",
+    "defaultGroups": "users who register here get neither their tags nor their roles",
     "smtpServer": "set SSO_SMTP_URL",
     "passwordPolicy": "new passwords follow the rules of this service",
 }
@@ -32,7 +33,8 @@ _SCOPES = frozenset(
         "role_list", "roles", "saml_organization", "service_account", "web-origins",
     )
 )  # fmt: skip
-_READ = frozenset(("realm", "defaultRole", "clients", "roles", "groups", "clientScopes", *_ADVICE))
+_USER_STORAGE = "org.keycloak.storage.UserStorageProvider"
+_READ = frozenset(("realm", "components", "defaultRole", "clients", "roles", "groups", "clientScopes", *_ADVICE))
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,8 @@ def _note_the_rest(conversion: Conversion, realm: JsonObject) -> None:
         conversion.notes.add("clientScopes", f"left out: {', '.join(scopes)}")
     if realm.get("groups") and not conversion.destination.project_id:
         conversion.notes.add("groups", "they become tags of their members; with --project, also groups of a project")
+    if (realm.get("components") or {}).get(_USER_STORAGE):
+        conversion.notes.add("components", "user federation is left out: import its users from a file")
     for part, advice in _ADVICE.items():
         if realm.get(part):
             conversion.notes.add(part, f"left out: {advice}")

@@ -8,16 +8,25 @@ from pydantic.alias_generators import to_camel
 from sso.web.request_model import field_error
 
 
+def _storable(text: str) -> str:
+    """JSON can have parts of characters, too."""
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("must be Unicode text without a NUL character")
+    return text
+
+
 def _attribute_values(attributes: dict[str, Any]) -> dict[str, Any]:
     """Keycloak exports strings, and reads numbers and flags as well."""
     for name, value in attributes.items():
-        if not isinstance(value, str | int | float | None):
-            raise ValueError(f"{name[:80]!r} must be a string")  # noqa: TRY004 - pydantic expects it
+        _storable(f"{name}{value}")
+        if isinstance(value, list | dict):
+            raise ValueError(f"{name[:80]!r} must be a string")  # noqa: TRY004 - pydantic turns no other error into ours
     return attributes
 
 
-Name = Annotated[str, Field(min_length=1)]
-Names = list[str]
+Text = Annotated[str, AfterValidator(_storable)]
+Name = Annotated[Text, Field(min_length=1)]
+Names = list[Text]
 Attributes = Annotated[dict[str, Any], AfterValidator(_attribute_values)]
 
 
@@ -31,34 +40,34 @@ class _NamedShape(_Shape):
 
 class _CompositesShape(_Shape):
     realm: Names | None = None
-    client: dict[str, Names] | None = None
+    client: dict[Text, Names] | None = None
 
 
 class _RoleShape(_NamedShape):
-    description: str | None = None
+    description: Text | None = None
     composites: _CompositesShape | None = None
     attributes: dict[str, Any] | None = None
 
 
 class _RolesShape(_Shape):
     realm: list[_RoleShape] | None = None
-    client: dict[str, list[_RoleShape]] | None = None
+    client: dict[Text, list[_RoleShape]] | None = None
 
 
 class _GroupShape(_NamedShape):
     attributes: dict[str, Any] | None = None
     realm_roles: Names | None = None
-    client_roles: dict[str, Names] | None = None
+    client_roles: dict[Text, Names] | None = None
     sub_groups: list["_GroupShape"] | None = None
 
 
 class _ClientShape(_Shape):
     client_id: Name
-    name: str | None = None
-    protocol: str | None = None
-    root_url: str | None = None
-    secret: str | None = None
-    client_authenticator_type: str | None = None
+    name: Text | None = None
+    protocol: Text | None = None
+    root_url: Text | None = None
+    secret: Text | None = None
+    client_authenticator_type: Text | None = None
     redirect_uris: Names | None = None
     web_origins: Names | None = None
     enabled: bool | None = None
@@ -75,8 +84,9 @@ class _ClientShape(_Shape):
 
 
 class _RealmShape(_Shape):
-    realm: str | None = None
+    realm: Text | None = None
     default_role: _NamedShape | None = None
+    components: dict[str, Any] | None = None
     clients: list[_ClientShape] | None = None
     roles: _RolesShape | None = None
     groups: list[_GroupShape] | None = None
