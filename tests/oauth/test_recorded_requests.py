@@ -35,7 +35,8 @@ from sso.oauth.recording.store import (
 from sso.services import Services
 from sso.web.deferred_response import DeferredResponse
 from tests.admin.conftest import Administrator, service_token
-from tests.kit.browser import PASSWORD, each_worker, query, user_id_of
+from tests.kit.browser import each_worker, query, user_id_of
+from tests.kit.builders import PASSWORD
 from tests.kit.device import begin, new_device_site
 from tests.kit.oauth import (
     AUTHORIZE,
@@ -97,7 +98,7 @@ def wait_until_written(administrator: Administrator, site: Site) -> None:
         for number, worker in enumerate(workers):
             mark = str(2 * NUMBER + len(recorded(administrator, site)) + number)
             worker.post(TOKEN, data={"grant_type": "none", "client_id": site.client_id, "max_age": mark})
-            assert until(lambda mark=mark: mark in marks(administrator, site))  # type: ignore[misc]
+            assert until(lambda mark=mark: mark in marks(administrator, site))
 
 
 def wait_for(administrator: Administrator, site: Site, **fields: Any) -> dict[str, Any]:
@@ -266,7 +267,10 @@ async def test_held_requests_of_other_clients_are_not_kept_in_memory(
     async def view() -> DeferredResponse:
         return held
 
-    held = DeferredResponse(observe_request)
+    async def wait() -> Any:
+        raise AssertionError("nothing waits for it")
+
+    held = DeferredResponse(wait)
     monkeypatch.setattr("sso.oauth.recording.recorder.observe_request", observe_request)
     recorder = services.oauth.recorder
     recorder.clients = {"shop": RecordedClient(services.database.clock.now() + 60, (), ())}
