@@ -17,7 +17,14 @@ from sso.core.encryption import Keyring, MasterKey
 from sso.db.statement import Statement
 from sso.oauth.recording.kept_fields import WORDS, kept_fields
 from sso.oauth.recording.observation import Observation, current_observation, observing
-from sso.oauth.recording.recorder import MAX_BATCH, MAX_OF_NETWORK_PER_MINUTE, MAX_PER_MINUTE, RequestRecorder
+from sso.oauth.recording.observed_request import ObservedRequest
+from sso.oauth.recording.recorder import (
+    MAX_BATCH,
+    MAX_OF_NETWORK_PER_MINUTE,
+    MAX_PER_MINUTE,
+    RecordedClient,
+    RequestRecorder,
+)
 from sso.oauth.recording.store import (
     MAX_PROVEN,
     MAX_UNPROVEN,
@@ -26,8 +33,10 @@ from sso.oauth.recording.store import (
     start_recording,
 )
 from sso.services import Services
+from sso.web.deferred_response import DeferredResponse
 from tests.admin.conftest import Administrator, service_token
-from tests.kit.browser import PASSWORD, each_worker, query, user_id_of
+from tests.kit.browser import each_worker, query, user_id_of
+from tests.kit.builders import PASSWORD
 from tests.kit.device import begin, new_device_site
 from tests.kit.oauth import (
     AUTHORIZE,
@@ -89,7 +98,7 @@ def wait_until_written(administrator: Administrator, site: Site) -> None:
         for number, worker in enumerate(workers):
             mark = str(2 * NUMBER + len(recorded(administrator, site)) + number)
             worker.post(TOKEN, data={"grant_type": "none", "client_id": site.client_id, "max_age": mark})
-            assert until(lambda mark=mark: mark in marks(administrator, site))  # type: ignore[misc]
+            assert until(lambda mark=mark: mark in marks(administrator, site))
 
 
 def wait_for(administrator: Administrator, site: Site, **fields: Any) -> dict[str, Any]:
@@ -245,6 +254,29 @@ async def test_nothing_is_read_of_a_request_while_no_client_is_recorded(services
         return "answer"
 
     assert await services.oauth.recorder.observed("token")(view)() == "answer"  # there is no request to read
+
+
+async def test_held_requests_of_other_clients_are_not_kept_in_memory(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients = iter(("other", "shop"))
+
+    async def observe_request(*, with_body: bool) -> ObservedRequest:
+        return ObservedRequest("POST", "", f"client_id={next(clients)}".encode(), "application/x-www-form-urlencoded")
+
+    async def view() -> DeferredResponse:
+        return held
+
+    async def wait() -> Any:
+        raise AssertionError("nothing waits for it")
+
+    held = DeferredResponse(wait)
+    monkeypatch.setattr("sso.oauth.recording.recorder.observe_request", observe_request)
+    recorder = services.oauth.recorder
+    recorder.clients = {"shop": RecordedClient(services.database.clock.now() + 60, (), ())}
+    handle = recorder.observed("token")(view)
+    assert await handle() is held
+    assert await handle() is not held
 
 
 async def test_observation_ends_with_the_handler() -> None:
