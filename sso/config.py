@@ -11,7 +11,7 @@ from typing import Any
 from sso.core.bus_url import parse_bus_url
 from sso.core.errors import OperatorError
 from sso.core.setting import setting_fields, setting_info
-from sso.core.test_players import PUBLIC_PASSWORD
+from sso.core.test_players import EXAMPLE_PASSWORD, PUBLIC_PASSWORD
 from sso.environment import NO_SETTINGS, VARIABLES, named_config_file
 from sso.settings import Settings
 
@@ -40,10 +40,16 @@ def load(config_file: Path | None = None, environ: Mapping[str, str] = VARIABLES
     if parsed.get("bus_ca_file") and not (bus_url and parse_bus_url(bus_url.get_secret_value()).tls):
         raise ConfigError("SSO_BUS_CA_FILE: is for an SSO_BUS_URL that begins with tls://")
     settings = Settings(**parsed, has_base_url="base_url" in parsed)
-    password = settings.test_player_password
-    if password and password.get_secret_value() == PUBLIC_PASSWORD and not settings.is_loopback:
-        raise ConfigError("SSO_TEST_PLAYER_PASSWORD: this password is public: choose another one, or unset it")
+    if settings.test_player_password:
+        _check_test_player_password(settings, settings.test_player_password.get_secret_value())
     return settings
+
+
+def _check_test_player_password(settings: Settings, password: str) -> None:
+    """Raises ConfigError for a published password; that of the demo is accepted if only this machine can connect."""
+    known = password.strip().casefold()
+    if known == EXAMPLE_PASSWORD or (known == PUBLIC_PASSWORD and not settings.is_private):
+        raise ConfigError("SSO_TEST_PLAYER_PASSWORD: this password is public: choose another one, or unset it")
 
 
 def _check_name(name: str) -> bool:

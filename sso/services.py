@@ -302,7 +302,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices=sign_in_notices,
         known_devices=known_devices,
         registration=registration,
-        test_players=TestPlayers(database, users, operations.users, bans, factor_changes, hasher),
+        test_players=TestPlayers(database, users, writer, operations.users, bans, factor_changes, hasher),
         session_tokens=tokens,
         signed_in_games=games,
         deletion=deletion,

@@ -17,8 +17,9 @@ from sso.core.logo import Logo
 from sso.core.net import Network, parse_address, parse_networks
 from sso.core.setting import setting
 from sso.core.setting_values import SecretText, count, integer, seconds
+from sso.core.test_players import EXAMPLE_PASSWORD
 
-MIN_TEST_PASSWORD = 12  # characters
+MIN_TEST_PASSWORD, MAX_TEST_PASSWORD = 12, 256  # characters
 
 
 @dataclass(frozen=True)
@@ -241,9 +242,9 @@ class Settings:
 
     test_player_password: SecretText | None = setting(
         None,
-        values.password(MIN_TEST_PASSWORD),
+        values.password(MIN_TEST_PASSWORD, MAX_TEST_PASSWORD),
         "Password of the test players, accounts that force an outcome of a sign-in. Without it, they are disabled.",
-        example="a password that only your developers know",
+        example=EXAMPLE_PASSWORD,
         see="testing",
     )
 
@@ -617,6 +618,11 @@ class Settings:
             return parse_address(host).is_loopback
         except ValueError:
             return False
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only this machine can connect to the service, and it is behind no proxy."""
+        return self.is_loopback and all(bind.is_local() for bind in parse_binds(self.bind)) and not self.trusted_proxies
 
     @property
     def key_file(self) -> Path:

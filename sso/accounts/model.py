@@ -10,6 +10,7 @@ from sso.core.ban import Ban, read_bans
 from sso.core.domains import domain_key
 from sso.core.mail_address import MAX_ADDRESS_LENGTH, check_mail_address
 from sso.core.net import Address
+from sso.core.test_players import is_test_player
 
 NO_LOGIN = ""  # a key that no user has
 GUEST_TAG = "guest"
@@ -59,6 +60,10 @@ class User:
     def is_guest(self) -> bool:
         """Whether the user is a guest: a player who has no login, but the key of a device or a store account."""
         return not self.login
+
+    @property
+    def is_test_player(self) -> bool:
+        return is_test_player(self.user_id, self.login)
 
     @property
     def is_closed(self) -> bool:

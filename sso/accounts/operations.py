@@ -26,6 +26,7 @@ from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError
 from sso.core.records import Outcome
+from sso.core.test_players import TEST_PLAYERS, is_test_player
 from sso.db.transaction import Transaction
 from sso.signals.recording import record_new_address, record_new_totp_secret
 
@@ -87,6 +88,8 @@ class UserOperations:
         if record.user_id and await was_erased(tx, user_id):
             raise FieldError(("user_id",), "belonged to a user who was erased; choose another one")
         _check_guest_fields(record, None)
+        if user_id in TEST_PLAYERS and not is_test_player(user_id, record.login):
+            raise FieldError(("user_id",), f"is reserved for the test player {TEST_PLAYERS[user_id]}")
         values = self._values(record, None, user_id)
         if password_hash is not None:
             values["password_hash"] = password_hash
@@ -100,6 +103,9 @@ class UserOperations:
         if user.deletion_by == "erasing":
             raise FieldError(("user_id",), "belongs to a user who is being erased")
         _check_guest_fields(changes, user)
+        _check_test_player(changes, user)
+        if changes.disabled is False and user.merged_into is not None:  # it would act with the rights of the other one
+            raise FieldError(("disabled",), f"the user was merged into {user.merged_into}: undo the merge instead")
         user_id = user.user_id
         values = self._values(changes, user, user_id)
         changed = {name: value for name, value in values.items() if getattr(user, name) != _comparable(value)}
@@ -156,6 +162,13 @@ def _check_guest_fields(changes: UserChanges, user: User | None) -> None:
     had_tag = user is not None and GUEST_TAG in user.tags
     if not is_guest and GUEST_TAG in changes.tags and not had_tag:
         raise FieldError(("tags",), f"{GUEST_TAG} is the tag of guests and cannot be given to other users")
+
+
+def _check_test_player(changes: UserChanges, user: User) -> None:
+    """Raises FieldError if the changes make a test player an ordinary account, or an ordinary account a test player."""
+    if changes.login is not None and is_test_player(user.user_id, changes.login) != user.is_test_player:
+        expected = "of a test player cannot be changed" if user.is_test_player else "is that of a test player"
+        raise FieldError(("login",), expected)
 
 
 def login_taken() -> FieldError:

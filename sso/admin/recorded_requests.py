@@ -7,7 +7,6 @@ from sso.admin.clients import require_rights_of_client
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, ListQuery, slice_response
 from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
-from sso.core.ids import digest
 from sso.core.moments import rfc3339
 from sso.core.path_ids import from_path_id
 from sso.db.database import Database
@@ -106,7 +105,8 @@ def _json(row: Row) -> JsonRecord:
     return {
         "id": str(row["id"]),
         "at": rfc3339(row["at"]),
-        "caller": digest(row["network"]).hex()[:8],
+        "caller": row["network"],
+        "proof": content.get("proof", "none"),
         "endpoint": content["endpoint"],
         "http_method": content["method"],
         "authorization": content.get("authorization", ""),
@@ -114,7 +114,7 @@ def _json(row: Row) -> JsonRecord:
         "dpop": content["dpop"],
         "parameters": _sorted(content["parameters"]),
         "http_status": answer["status"],
-        "kind": "page" if answer.get("page") else "redirect" if answer.get("redirect") else "json",
+        "kind": answer.get("kind", "json"),
         "answer": _sorted(answer.get("members", {})),
         "duration_ms": content["ms"],
     }

@@ -5,16 +5,14 @@ import sys
 from pathlib import Path
 
 from sso.config import Settings
-from sso.core.test_players import TEST_PLAYER_IDS
+from sso.core.test_players import IS_TEST_PLAYER_SQL
 from sso.db.standalone import fetch_value
 from sso.environment import named_config_file
-
-_TEST_PLAYERS = ", ".join(f"'{user_id}'" for user_id in sorted(TEST_PLAYER_IDS))
 
 
 def has_users(dsn: str) -> bool:
     """Returns whether there are users other than test players, who cannot be administrators."""
-    exist: bool = fetch_value(dsn, f"SELECT EXISTS (SELECT FROM users WHERE user_id NOT IN ({_TEST_PLAYERS}))")
+    exist: bool = fetch_value(dsn, f"SELECT EXISTS (SELECT FROM users WHERE NOT {IS_TEST_PLAYER_SQL})")
     return exist
 
 

@@ -28,7 +28,7 @@ SOURCES = ("keycloak", "auth0", "firebase", "csv", "jsonl")
 
 @click.group(cls=Subcommands)
 def command() -> None:
-    """Import users of another service, and the clients and roles of Keycloak.
+    """Import users of another service, and the clients, roles and groups of Keycloak.
 
     \b
     Example:

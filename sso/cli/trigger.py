@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
@@ -18,6 +19,16 @@ from sso.signals.event_types import STREAM_TYPES
 
 if TYPE_CHECKING:
     from sso.cli.records.service import ServiceRecords
+
+# What the options are for that not every event uses.
+_WEBHOOKS, _SIGNALS, _PUSHED, _STREAM = "webhooks", "signals", "signals with --to", "signals without --to"
+_PURPOSES = {
+    "secret_stdin": ("--secret-stdin", _WEBHOOKS),
+    "client_id": ("--client", _SIGNALS),
+    "key_file": ("--key", _PUSHED),
+    "issuer": ("--issuer", _PUSHED),
+    "stream_id": ("--stream", _STREAM),
+}
 
 
 @click.command()
@@ -63,11 +74,12 @@ def command(
     """Send an example of EVENT to a receiver of webhooks or signals, signed as the service signs it.
 
     For webhooks, EVENT is a type, such as user_disabled, or permissions, users, keys or all. For signals (Shared
-    Signals), it is a type, such as session-revoked, or signals for all of them. The events are made up and nothing is
-    changed. The exit code is 1 if the receiver does not accept an event.
+    Signals), it is a type, such as session-revoked, or signals for all of them. The events are made up: nothing has
+    happened to a user. The exit code is 1 if the receiver does not accept an event. Options that EVENT does not use
+    are refused.
 
-    With --to, no service and no database is needed. Without it, the service sends signals through a stream of the
-    client, with its own signature: pushed, or with the next poll.
+    With --to, no service and no database is needed. Without it, the service signs the signals and sends them through a
+    stream of the client, pushed or with the next poll.
 
     \b
     Example:
@@ -79,6 +91,7 @@ def command(
     from sso.cli import trigger_examples
 
     if signals := trigger_examples.signals_named(event):
+        _refuse_other_options(ctx, _SIGNALS, _STREAM if url is None else _PUSHED)
         if url is None:
             _send_through_stream(ctx, signals, client_id, stream_id)
             return
@@ -87,6 +100,7 @@ def command(
         )
     else:
         types = trigger_examples.types_named(event)
+        _refuse_other_options(ctx, _WEBHOOKS)
         receiver = _receiver(ctx, url)
         secret = read_secret() if secret_stdin else secret_token()
         if not secret_stdin:
@@ -94,6 +108,13 @@ def command(
         accepted = trigger_examples.post_events(receiver, secret, types)
     if not accepted:
         ctx.exit(1)
+
+
+def _refuse_other_options(ctx: click.Context, *purposes: str) -> None:
+    """Raises UsageError for an option that would be ignored."""
+    for parameter, (option, purpose) in _PURPOSES.items():
+        if purpose not in purposes and ctx.get_parameter_source(parameter) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"{option} is for {purpose}")
 
 
 def _receiver(ctx: click.Context, url: str | None) -> str:

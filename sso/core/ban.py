@@ -11,6 +11,7 @@ from typing import Any
 
 MAX_REASON = 500  # characters
 NEVER = 2**62
+BANNED = "the user is banned"
 _DESCRIPTION_CHARACTERS = frozenset(map(chr, range(0x20, 0x7F))) - set('"\\')  # of RFC 6749 section 4.1.2.1
 
 
@@ -58,7 +59,7 @@ class Ban:
         until = f" until {datetime.fromtimestamp(self.until, UTC):%Y-%m-%d %H:%M} UTC" if self.until else ""
         reason = "".join(item if item in _DESCRIPTION_CHARACTERS else "?" for item in self.reason.replace('"', "'"))
         is_readable = reason and 2 * reason.count("?") <= len(reason)
-        return f"the user is banned{until}" + (f": {reason}" if is_readable else "")
+        return f"{BANNED}{until}" + (f": {reason}" if is_readable else "")
 
 
 def read_bans(stored: Iterable[dict[str, Any]] | None) -> tuple[Ban, ...]:

@@ -18,6 +18,8 @@ class ApiError(Exception):
     message: str = "bad request"
     # Details for the operator: logged, and shown on the error page of a server with a loopback base URL.
     reason: str = ""
+    # What recordings of requests keep in place of a message that says something about a user or repeats what was sent.
+    recorded_message: str = ""
 
     def __init__(self, message: str | None = None) -> None:
         if message is not None:

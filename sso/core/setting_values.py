@@ -81,10 +81,10 @@ def secret(value: object) -> SecretText:
     return SecretText(text(value))
 
 
-def password(min_length: int) -> Callable[[object], SecretText]:
+def password(min_length: int, max_length: int) -> Callable[[object], SecretText]:
     def parse(value: object) -> SecretText:
-        if not min_length <= len(text(value)) <= 1024:
-            raise ValueError(f"must have {min_length}-1024 characters")
+        if not min_length <= len(text(value)) <= max_length:
+            raise ValueError(f"must have {min_length}-{max_length} characters")
         return secret(value)
 
     return parse

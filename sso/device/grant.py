@@ -3,6 +3,7 @@
 from functools import partial
 from typing import assert_never
 
+from sso.core.ban import BANNED, Ban
 from sso.core.errors import ApiError
 from sso.device.authorization import DeviceClients
 from sso.device.session_store import DeviceSessionStore
@@ -31,6 +32,13 @@ class SlowDown(ApiError):
 class AccessDenied(ApiError):
     code = "access_denied"
     message = "the user has refused, or may not sign in"
+
+
+class BannedPlayer(AccessDenied):
+    recorded_message = BANNED
+
+    def __init__(self, ban: Ban) -> None:
+        super().__init__(ban.description)
 
 
 class DeviceCodeExpired(ApiError):
@@ -85,7 +93,7 @@ class DeviceGrant:
             case Retry() | Cancelled():
                 raise AuthorizationPending
             case Failed(_, ban) if ban:
-                raise AccessDenied(ban.description)
+                raise BannedPlayer(ban)
             case Failed(error):
                 raise _ERRORS.get(error, InvalidGrant)
             case _:

@@ -16,6 +16,7 @@ from sso.db.errors import DatabaseError
 from sso.db.standalone import fetch_value
 from sso.doctor.addresses import addresses, proxies
 from sso.doctor.database import database, wal_archive
+from sso.doctor.test_players import test_players
 from sso.keys.master_key import open_keyring
 from sso.keys.shared_settings import require_shared_settings
 from sso.nodes.node_list import read_nodes
@@ -209,18 +210,8 @@ def check(settings: Settings, dsn: str, program: str = "this command") -> Iterat
     yield account(program)
     yield from addresses(settings)
     yield from proxies(settings, dsn if usable else None)
-    yield test_players(settings)
+    yield from test_players(settings, dsn if usable else None)
     yield from _administration(settings)
-
-
-def test_players(settings: Settings) -> Finding:
-    return Finding(
-        "test players",
-        settings.test_player_password is None,
-        "there are none" if settings.test_player_password is None else "accounts with a shared password can sign in",
-        "unset SSO_TEST_PLAYER_PASSWORD where real players sign in: the next start disables these accounts",
-        warning=True,
-    )
 
 
 def _administration(settings: Settings) -> Iterator[Finding]:

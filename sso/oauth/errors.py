@@ -3,6 +3,7 @@
 from urllib.parse import quote
 
 from sso.core.algorithms import CLIENT_ALGORITHMS
+from sso.core.ban import BANNED, Ban
 from sso.core.errors import ApiError, RetryLater
 from sso.core.field_errors import FieldError
 from sso.core.language import Text
@@ -18,6 +19,13 @@ class InvalidRequest(ApiError):
 class InvalidGrant(ApiError):
     code = "invalid_grant"
     message = "the code or token is not valid"
+
+
+class BannedUser(InvalidGrant):
+    recorded_message = BANNED
+
+    def __init__(self, ban: Ban) -> None:
+        super().__init__(ban.description)
 
 
 class UnauthorizedClient(ApiError):
@@ -46,6 +54,13 @@ class InvalidSubjectToken(ApiError):
 
     code = "invalid_request"
     message = "subject_token: expected a valid access token of a user that is meant for this client"
+
+
+class BannedSubject(InvalidSubjectToken):
+    recorded_message = f"subject_token: {BANNED}"
+
+    def __init__(self, ban: Ban) -> None:
+        super().__init__(f"subject_token: {ban.description}")
 
 
 class NoTokenExchange(ApiError):
@@ -246,15 +261,20 @@ class TooManyPushedRequests(RetryLater):
 class InvalidPushedRequest(ApiError):
     """A pushed authorization request is invalid. The code is the one that a redirect to the client would have."""
 
-    def __init__(self, code: str, description: str) -> None:
-        super().__init__(description)
-        self.code = code  # type: ignore[misc]
+    def __init__(self, error: "AuthorizationError") -> None:
+        super().__init__(error.description)
+        self.code = error.error  # type: ignore[misc]
+        self.recorded_message = error.recorded_description
 
 
 class AuthorizationError(Exception):
-    """An error that is sent to the client by a redirect, as ``error`` and ``error_description``."""
+    """An error that is sent to the client by a redirect, as ``error`` and ``error_description``.
 
-    def __init__(self, error: str, description: str) -> None:
+    ``recorded`` is kept in recordings in place of a description that is about a user or repeats what was sent.
+    """
+
+    def __init__(self, error: str, description: str, *, recorded: str = "") -> None:
         super().__init__(description)
         self.error = error
         self.description = description
+        self.recorded_description = recorded or description

@@ -14,6 +14,7 @@ from sso.oauth.grant_types.token_exchange import TokenExchangeGrant
 from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.grant_types.user_jwt_exchange import UserJwtExchange
 from sso.oauth.model import DEVICE_CODE, TOKEN_EXCHANGE
+from sso.oauth.recording.observation import note_client
 from sso.oauth.recording.recorder import RequestRecorder
 from sso.oauth.registration.registration import RegistrationMode
 from sso.oauth.tokens.dpop import AUTHORIZATION, DpopProof, DpopProofs
@@ -144,7 +145,7 @@ def oauth_routes(
         else:
             proof = userinfo_proof(access_token)
             access = await require_bound_token(token_store, proofs, access_token, proof)
-        recorder.note_client(access.client_id)
+        note_client(access.client_id, "token")
         return reply(userinfo_claims(access), headers={**NO_STORE, **proofs.response_headers(proof)})
 
     @routes.post("/proxy/oauth/exchange")

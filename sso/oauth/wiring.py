@@ -100,6 +100,7 @@ def build_oauth(
 ) -> OAuth:
     allow_http = not settings.https
     used_factor = UsedFactorRequirement(settings.require_2fa, settings.base_url)
+    recorder = RequestRecorder(database, keyring)
     clients = ClientStore(database, keyring)
     client_cache = ClientCache(clients, allow_http=allow_http)
     signing_pool = SigningPool(signing_threads(settings.workers, available_cpus()))
@@ -120,7 +121,7 @@ def build_oauth(
         authorizations,
         token_issuer,
         resource_servers,
-        AuthorizationResponses(settings.base_url),
+        AuthorizationResponses(settings.base_url, recorder.note_answer),
         database.clock,
         allow_http=allow_http,
     )
@@ -130,7 +131,7 @@ def build_oauth(
         clients=clients,
         client_cache=client_cache,
         registration=registration,
-        recorder=RequestRecorder(database),
+        recorder=recorder,
         authorizations=authorizations,
         token_issuer=token_issuer,
         token_store=token_store,

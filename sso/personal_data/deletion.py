@@ -14,7 +14,6 @@ from sso.core.brand import CurrentBrand
 from sso.core.errors import Forbidden
 from sso.core.language import Text, in_language
 from sso.core.moments import rfc3339
-from sso.core.test_players import TEST_PLAYER_IDS
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
@@ -74,7 +73,7 @@ class AccountDeletion:
         (``days`` is 0) is not announced. With an ``actor``, the audit trail gets an entry. ``precondition`` gets the
         user as it is when the account is closed, and may raise an error: then nothing is changed.
         """
-        if by == BY_USER and user.user_id in TEST_PLAYER_IDS:  # the id of an erased user is never used again
+        if by == BY_USER and user.is_test_player:  # the id of an erased user is never used again
             raise Forbidden("the account of a test player cannot be deleted by its user")
         days = self.days if days is None else days
 

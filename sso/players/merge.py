@@ -130,6 +130,8 @@ class UserMerges:
         if first.merged_into is not None:
             raise Conflict(f"{first.user_id} was merged into {first.merged_into}")
         for user in (first, second):
+            if user.is_test_player:  # many people know its password
+                raise Conflict(f"{user.user_id} is a test player, and test players cannot be merged")
             if user.deletion_due is not None:
                 raise Conflict(f"the account {user.user_id} is closed")
         if first.bans:  # a ban must not end by a merge

@@ -1,11 +1,11 @@
 """An example of each signal, for developers who try their receiver out.
 
-The examples are about a user, a session and addresses that cannot exist, so a receiver that acts on
-them changes nothing.
+The examples are about a user, a session and addresses that cannot exist, or repeat the status that the stream has, so
+a receiver that acts on them changes nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sso.accounts.assurance import NAMESPACE
@@ -14,7 +14,8 @@ from sso.signals.event_types import SignalType
 
 USER, SESSION = "0", "example-session"  # the ids of users begin with another digit
 OLD_ADDRESS, NEW_ADDRESS = "old@example.invalid", "new@example.invalid"
-_REASON = {"reason_admin": {"en": "This is an example"}}
+EXAMPLE = "This is an example"
+_REASON = {"reason_admin": {"en": EXAMPLE}}
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,14 @@ EXAMPLES: Mapping[str, ExampleSignal] = {
         ExampleSignal(SignalType.ACCOUNT_ENABLED, {}),
         ExampleSignal(SignalType.ACCOUNT_PURGED, {}),
         ExampleSignal(SignalType.IDENTIFIER_CHANGED, {"new-value": NEW_ADDRESS}, email=OLD_ADDRESS),
-        ExampleSignal(SignalType.VERIFICATION, {"state": "example"}, sub=None),
-        ExampleSignal(SignalType.STREAM_UPDATED, {"status": "enabled", "reason": "This is an example"}, sub=None),
+        # Only a receiver that requests a verification chooses a state (Shared Signals Framework 1.0, section 8.1.4.2).
+        ExampleSignal(SignalType.VERIFICATION, {}, sub=None),
+        ExampleSignal(SignalType.STREAM_UPDATED, {"status": "enabled", "reason": EXAMPLE}, sub=None),
     )
 }
+
+
+def example_for_stream(event: str, status: str) -> ExampleSignal:
+    """Returns the example for a stream that has this status."""
+    example = EXAMPLES[event]
+    return replace(example, data={**example.data, "status": status}) if "status" in example.data else example

@@ -16,7 +16,7 @@ from sso.db.transaction import Transaction
 from sso.signals.event_types import STREAM_TYPES, SignalType
 from sso.signals.recording import PUSH_TOPIC, stream_topic
 from sso.ssf import stream_store
-from sso.ssf.examples import EXAMPLES
+from sso.ssf.examples import example_for_stream
 from sso.ssf.model import MIN_VERIFICATION_S, NewSettings, SignalStream
 from sso.ssf.requests import TooManyVerifications
 from sso.ssf.stream_store import MAX_STREAMS
@@ -128,7 +128,7 @@ async def send_example(tx: Transaction, actor: AuditActor, client_id: str, strea
     names = (*stream.events, *STREAM_TYPES)
     if event not in names:
         raise FieldError(("event",), f"expected an event of the stream: {', '.join(names)}")
-    if not await stream_store.add_example(tx, stream_id, EXAMPLES[event]):
+    if not await stream_store.add_example(tx, stream_id, example_for_stream(event, stream.status)):
         raise Conflict("the stream takes no events: it is disabled, or too many events wait")
     await trail.write(tx, actor, "signal_stream.example", stream_id, None, {"client_id": client_id, "event": event})
     _wake(tx, stream)

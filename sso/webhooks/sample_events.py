@@ -1,4 +1,7 @@
-"""An example of each event, for developers who try their receiver out."""
+"""An example of each event, for developers who try their receiver out.
+
+The examples are about users who cannot exist, so a receiver that acts on them changes nothing.
+"""
 
 from collections.abc import Mapping
 
@@ -6,7 +9,8 @@ from sso.change_stream.events import Change, ChangeType
 from sso.change_stream.reader import StreamEvent
 from sso.db.clock import DatabaseClock
 
-USER, OTHER, APPLICATION = "1001", "1002", 10
+USER, OTHER = "0", "00"  # the ids of users begin with another digit
+APPLICATION = 10
 _MERGED = {"from": OTHER, "into": USER}
 _KID = {"kid": "CDIhyVCKpfIXkNJRQRRpow"}
 _KEY_ID = {"key_id": "5f2b7c0e9d3a4186"}

@@ -9,22 +9,24 @@ from typing import Any
 import pyotp
 import pytest
 
+from sso.accounts.errors import InvalidCredentials
 from sso.accounts.test_players import hooks, outcomes
+from sso.accounts.test_players.setting import check_test_player_setting
 from sso.cli.first_administrator import has_users
 from sso.config import ConfigError, Settings, load
 from sso.core.encryption import Keyring
+from sso.core.field_errors import FieldError
 from sso.core.net import parse_address
 from sso.core.setting_values import SecretText
-from sso.core.test_players import PUBLIC_PASSWORD, TEST_PLAYER_IDS
+from sso.core.test_players import EXAMPLE_PASSWORD, PUBLIC_PASSWORD, TEST_PLAYERS
 from sso.db.database import Database
-from sso.services import Services, build
+from sso.services import build
 from tests.conftest import WITHOUT_LIMITS
 from tests.kit import postgres
 from tests.kit.browser import Browser, query
-from tests.kit.builders import add_user
 from tests.kit.mailbox import path_of, wait_for_mails
 from tests.kit.password_reset import ask_for_link, mailed_link
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import QUICK, Server, run_sso, running
 
 LOGIN = "/proxy/api/login"
 PASSWORD = "known to developers"
@@ -49,7 +51,7 @@ def sign_in(server: Server, name: str, **fields: str) -> tuple[int, dict[str, An
 
 def audit_entries(server: Server) -> int:
     sql = "SELECT count(*) AS count FROM audit WHERE target = ANY ($1)"
-    return int(query(server, sql, sorted(TEST_PLAYER_IDS))[0]["count"])
+    return int(query(server, sql, sorted(TEST_PLAYERS))[0]["count"])
 
 
 def test_programs_get_the_documented_outcomes(server: Server) -> None:
@@ -87,10 +89,14 @@ def test_pages_show_the_documented_outcomes(server: Server) -> None:
         assert "Not verified" in browser.open_account().text
 
 
-def test_no_role_makes_a_test_player_an_administrator(server: Server) -> None:
-    server.apply(
-        {"permissions": [{"user_id": "success@player.test", "application_id": 1, "data": {"roles": ["root"]}}]}
-    )
+def test_test_player_may_have_roles_of_games_and_is_never_an_administrator(server: Server) -> None:
+    server.apply({"applications": [{"application_id": 40, "name": "Tanks"}], "roles": {"40": [{"name": "tester"}]}})
+    record = {"user_id": "success@player.test", "application_id": 40, "data": {"roles": ["tester"]}}
+    server.apply({"permissions": [record]})
+    with pytest.raises(FieldError, match="test players can have no administrative rights"):
+        server.apply({"permissions": [record | {"application_id": 1, "data": {"roles": ["root"]}}]})
+    sql = "INSERT INTO role_assignments (user_id, application_id, name, position) VALUES ($1, 1, 'root', 1)"
+    query(server, sql, outcomes.SUCCESS.user_id)  # as a program of an older version might have done
     _, answer = sign_in(server, "success")
     headers = {"Authorization": f"Bearer {answer['jwt']}", "Factor": "device"}
     with server.client() as http:
@@ -143,27 +149,48 @@ async def test_slow_player_waits_without_a_connection(
     await services.test_players.create(PASSWORD)
     address = parse_address("127.0.0.1")
     await services.password_login.check_password("success@player.test", PASSWORD, address)
+    with pytest.raises(InvalidCredentials):  # strangers cannot keep requests open
+        await services.password_login.check_password("slow@player.test", "a guess", address)
     assert waits == []
     await services.password_login.check_password("Slow@Player.test", PASSWORD, address)
     assert waits == [(outcomes.SLOW_S, 0)]
 
 
-async def test_other_account_with_the_login_of_a_test_player_keeps_its_password(services: Services) -> None:
-    owner = await add_user(services, login="success@player.test")
-    await services.test_players.create(PASSWORD)
-    stored = await services.users.get_by_login("success@player.test")
-    assert stored is not None
-    assert (stored.user_id, stored.password_hash) == (owner.user_id, owner.password_hash)
-    await services.test_players.disable()
-    stored = await services.users.get_by_login("success@player.test")
-    assert stored is not None
-    assert not stored.disabled
-
-
 def test_public_password_is_for_this_machine_only(tmp_path: Path) -> None:
     public = {"SSO_TEST_PLAYER_PASSWORD": PUBLIC_PASSWORD, "SSO_DATA_DIR": str(tmp_path)}
+    localhost = {"SSO_BASE_URL": "http://localhost:8000"}
     assert load(None, public).test_player_password is not None
-    with pytest.raises(ConfigError, match="SSO_TEST_PLAYER_PASSWORD: this password is public"):
-        load(None, public | {"SSO_BASE_URL": "https://sso.example.com"})
-    with pytest.raises(ConfigError, match="SSO_TEST_PLAYER_PASSWORD: must have 12-1024 characters"):
-        load(None, {"SSO_TEST_PLAYER_PASSWORD": "short"})
+    assert load(None, public | localhost | {"SSO_BIND": "[::1]:8000,unix:/run/sso.sock"}).test_player_password
+    for reachable in (
+        {"SSO_BASE_URL": "https://sso.example.com"},
+        {"SSO_BIND": "0.0.0.0:8000"},
+        localhost | {"SSO_BIND": "0.0.0.0:8000"},
+        localhost | {"SSO_BIND": "127.0.0.1:8000,[::]:8001"},
+        localhost | {"SSO_TRUSTED_PROXIES": "127.0.0.1"},
+        localhost | {"SSO_BIND": "0.0.0.0:8000", "SSO_TEST_PLAYER_PASSWORD": f" {PUBLIC_PASSWORD.title()}"},
+    ):
+        with pytest.raises(ConfigError, match="SSO_TEST_PLAYER_PASSWORD: this password is public"):
+            load(None, public | reachable)
+
+
+@pytest.mark.parametrize(
+    ("password", "text"),
+    [
+        ("short", "must have 12-256 characters"),
+        ("x" * 257, "must have 12-256 characters"),
+        ("aaaaaaaaaaaa", "Repeated letters and words are easy to guess"),
+        ("password1234", "easy to guess|common"),
+        ("success@player.test", "easy to guess"),
+        (EXAMPLE_PASSWORD, "this password is public"),
+    ],
+)
+def test_password_must_be_hard_to_guess(tmp_path: Path, password: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=f"^SSO_TEST_PLAYER_PASSWORD: .*({text})") as error:
+        check_test_player_setting(load(None, {"SSO_TEST_PLAYER_PASSWORD": password, "SSO_DATA_DIR": str(tmp_path)}))
+    assert password not in str(error.value)
+
+
+def test_service_does_not_start_with_a_password_that_is_easy_to_guess(tmp_path: Path) -> None:
+    result = run_sso(tmp_path, "serve", SSO_DATA_DIR=str(tmp_path / "data"), SSO_TEST_PLAYER_PASSWORD="aaaaaaaaaaaa")
+    assert result.returncode != 0
+    assert "SSO_TEST_PLAYER_PASSWORD: Repeated letters and words are easy to guess" in result.stderr

@@ -36,33 +36,30 @@ def run(command: list[str], environment: dict[str, str]) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("sso cl", ["client"]),
-        ("sso user dis", ["disable"]),
-        ("sso client add --prof", ["--profile"]),
-        ("sso client add --profile o", ["oidc"]),
-        ("sso completion f", ["fish"]),
-        ("sso nothing", []),
-    ],
-)
-def test_bash_completes_commands_options_and_choices(
-    environment: dict[str, str], words: str, offered: list[str]
-) -> None:
+# The words before the cursor, and what is offered.
+OFFERED = {
+    "sso cl": ["client"],
+    "sso user dis": ["disable"],
+    "sso client add --prof": ["--profile"],
+    "sso client add --profile o": ["oidc"],
+    "sso completion f": ["fish"],
+    "sso nothing": [],
+}
+
+
+def test_bash_registers_the_completion_and_completes_commands_options_and_choices(environment: dict[str, str]) -> None:
     script = """
         eval "$(sso completion bash)"
-        COMP_WORDS=($1) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-        _sso_completion sso
-        printf '%s\\n' "${COMPREPLY[@]}"
+        complete -p sso
+        for words in "$@"; do
+            COMP_WORDS=($words) COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+            _sso_completion sso
+            printf '%s\\n' "$words: ${COMPREPLY[*]}"
+        done
     """
-    lines = run(["bash", "--norc", "-c", script, "bash", words], environment)
-    assert [line for line in lines if line] == offered
-
-
-def test_bash_registers_the_completion(environment: dict[str, str]) -> None:
-    (line,) = run(["bash", "--norc", "-c", 'eval "$(sso completion bash)"; complete -p sso'], environment)
-    assert line.endswith("-F _sso_completion sso")
+    registered, *lines = run(["bash", "--norc", "-c", script, "bash", *OFFERED], environment)
+    assert registered.endswith("-F _sso_completion sso")
+    assert lines == [f"{words}: {' '.join(offered)}" for words, offered in OFFERED.items()]
 
 
 def test_fish_completes_commands_with_their_descriptions(environment: dict[str, str]) -> None:

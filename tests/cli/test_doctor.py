@@ -10,6 +10,7 @@ import trio
 from sso.config import Settings, load
 from sso.core.encryption import MasterKey
 from sso.core.findings import Finding
+from sso.core.setting_values import SecretText
 from sso.db.standalone import fetch_value
 from sso.doctor.checks import check
 from sso.services import open_services
@@ -194,3 +195,24 @@ def test_service_account_other_than_root_is_recommended(
     assert "SSO_USER" in finding.advice
     (of_service,) = (found for found in check(installed, dsn, "The service") if found.name == "account")
     assert of_service.detail == ("The service runs as uid 1000" if good else "The service runs as root")
+
+
+def test_test_players_are_reported_while_they_can_sign_in(installed: Settings, dsn: str) -> None:
+    def found(settings: Settings) -> list[tuple[bool, str]]:
+        return [(item.good, item.detail) for item in check(settings, dsn) if item.name == "test players"]
+
+    async def run(operation: str, *password: str) -> None:
+        async with open_services(installed, dsn) as services:
+            await getattr(services.test_players, operation)(*password)
+
+    assert found(installed) == [(True, "there are none")]
+    with_players = replace(installed, test_player_password=SecretText("known to developers"))
+    assert found(with_players) == [(False, "accounts with a shared password can sign in")]
+    trio.run(run, "create", "known to developers")
+    assert found(installed) == [(False, "6 can sign in, although SSO_TEST_PLAYER_PASSWORD is not set")]
+    trio.run(run, "disable")
+    assert found(installed) == [(True, "there are none")]
+    fetch_value(dsn, "UPDATE users SET login_key = 'ann@example.com' WHERE login_key = 'slow@player.test'")
+    reported = found(with_players)
+    assert [good for good, _ in reported] == [False, False]
+    assert reported[1][1].endswith("which is therefore missing: 7357000000006")

@@ -5,13 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import jwt as pyjwt
+import pytest
 
 from sso.change_stream.events import ChangeType
+from sso.core.ids import is_user_id
 from sso.core.keys import GENERATE, private_pem
 from sso.signals.event_types import SignalType
 from tests.kit.server import run_sso
 from tests.kit.signals import event_of, names_of, push_receiver
 from tests.kit.webhook_receiver import webhook_receiver
+
+RECEIVER = "http://127.0.0.1:9/"  # nothing listens there
 
 
 def test_trigger_sends_a_signed_example_of_each_event(tmp_path: Path) -> None:
@@ -25,6 +29,7 @@ def test_trigger_sends_a_signed_example_of_each_event(tmp_path: Path) -> None:
             assert delivery.is_signed_with(first.removeprefix("secret "))
             assert delivery.headers["Webhook-Id"] == delivery.event["id"]
             assert delivery.event.get("type", "permissions_changed") == delivery.headers["Webhook-Event"]
+            assert not is_user_id(delivery.event.get("user_id") or "")
         receiver.deliveries.clear()
         receiver.status = 503
         done = run_sso(tmp_path, "trigger", "user.banned", "--to", receiver.url, "--secret-stdin", stdin="hush\n")
@@ -62,6 +67,8 @@ def test_trigger_pushes_each_signal_as_a_token_that_its_key_set_verifies(tmp_pat
         assert members["credential-change"].keys() >= {"credential_type", "change_type", "event_timestamp"}
         assert members["assurance-level-change"]["change_direction"] == "increase"
         assert members["identifier-changed"] == {"new-value": "new@example.invalid"}
+        assert members["verification"] == {}  # a state is that of a receiver's request
+        assert members["stream-updated"] == {"status": "enabled", "reason": "This is an example"}
         receiver.tokens.clear()
         options = ("--to", receiver.url, "--key", str(key), "--issuer", "https://sso.test")
         outputs = [run_sso(tmp_path, "trigger", "session-revoked", *options).stdout for _ in range(2)]
@@ -73,6 +80,26 @@ def test_trigger_pushes_each_signal_as_a_token_that_its_key_set_verifies(tmp_pat
         done = run_sso(tmp_path, "trigger", "account-purged", *options)
         assert done.returncode == 1
         assert done.stdout.splitlines()[1] == "account-purged: rejected by the receiver: invalid_audience"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("user_disabled", "--to", RECEIVER, "--client", "shop"), "--client is for signals"),
+        (("user_disabled", "--to", RECEIVER, "--key", __file__), "--key is for signals with --to"),
+        (("all", "--to", RECEIVER, "--issuer", "https://sso.example.com"), "--issuer is for signals with --to"),
+        (("all", "--to", RECEIVER, "--stream", "x"), "--stream is for signals without --to"),
+        (("signals", "--to", RECEIVER, "--stream", "x"), "--stream is for signals without --to"),
+        (("signals", "--to", RECEIVER, "--secret-stdin"), "--secret-stdin is for webhooks"),
+        (("signals", "--client", "shop", "--issuer", "https://sso.test"), "--issuer is for signals with --to"),
+    ],
+)
+def test_trigger_refuses_options_that_the_event_does_not_use(
+    tmp_path: Path, arguments: tuple[str, ...], problem: str
+) -> None:
+    done = run_sso(tmp_path, "trigger", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert problem in done.stderr
 
 
 def _verified(token: str, keys: str, audience: str, issuer: str = "https://sso.example.com") -> dict[str, Any]:

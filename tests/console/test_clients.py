@@ -304,6 +304,7 @@ def test_requests_of_a_client_are_recorded_and_errors_explained(browser: Console
     assert until(is_recorded)
     text = browser.page.text
     assert ("not-shown" in text, "(9 characters)" in text) == (False, True)
+    assert ("Token request" in text, "Sender not proven" in text, "POST /proxy/oauth/token" in text) == (True,) * 3
     assert 'href="/docs/testing.html#invalid-client"' in text
     codes = "(?m)^({})$".format("|".join(recorded_request_pages.EXPLAINED))
     assert set(re.findall(codes, Path("docs/testing.rst").read_text())) == recorded_request_pages.EXPLAINED

@@ -227,15 +227,16 @@ def call_services(api: Api, server: Server) -> None:
     api("start_client_recording", client_id=client)
     recorded = {
         "endpoint": "token",
+        "proof": "none",
         "method": "POST",
         "dpop": False,
         "parameters": {"code": "(3 characters)"},
         "ms": 1.5,
     }
-    content = recorded | {"answer": {"status": 400, "members": {"error": "invalid_grant"}}}
+    content = recorded | {"answer": {"status": 400, "kind": "json", "members": {"error": "invalid_grant"}}}
     columns, values = (
         "client_id, network, proven, content, expires",
-        "$1, '127.0.0.1', false, $2, now() + interval '1 h'",
+        "$1, '0f1e2d3c', false, $2, now() + interval '1 h'",
     )
     insert = f"INSERT INTO oauth_recorded_requests ({columns}) VALUES ({values})"
     with ThreadPoolExecutor(1) as threads:

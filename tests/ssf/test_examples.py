@@ -4,7 +4,7 @@ import subprocess
 
 from sso.signals.event_types import EVENT_URIS, SignalType
 from tests.kit.server import Server
-from tests.kit.signals import POLL, PUSH, names_of, push_receiver, signal_client, wait_for_tokens
+from tests.kit.signals import POLL, PUSH, event_of, names_of, push_receiver, signal_client, wait_for_tokens
 
 
 def test_trigger_sends_signals_through_streams_with_the_keys_of_the_service(server: Server) -> None:
@@ -29,6 +29,11 @@ def test_trigger_sends_signals_through_streams_with_the_keys_of_the_service(serv
         events = [client.claims(token) for token in wait_for_tokens(receiver, len(SignalType))]
         assert names_of(events) == [*SignalType]
         assert client.call("DELETE", f"stream?stream_id={pushed}").status_code == 204
+    assert client.call("POST", "status", json={"stream_id": polled, "status": "paused"}).status_code == 200
+    client.take(polled)
+    assert _trigger(server, "stream-updated", "--client", name).returncode == 0
+    [update] = client.take(polled)  # a receiver that acts on it keeps the status that the stream has
+    assert event_of(update) == ("stream-updated", {"status": "paused", "reason": "This is an example"})
     assert client.call("POST", "status", json={"stream_id": polled, "status": "disabled"}).status_code == 200
     assert "takes no events" in _trigger(server, "account-purged", "--client", name).stderr
     assert "there is no client" in _trigger(server, "signals", "--client", "nobody").stderr

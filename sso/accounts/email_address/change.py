@@ -15,6 +15,7 @@ from sso.accounts.second_factor.store import delete_mailed_code
 from sso.accounts.user_change_store import read_verified_at
 from sso.accounts.user_store import get_user, is_login_used, lock_user
 from sso.core.brand import CurrentBrand
+from sso.core.errors import Forbidden
 from sso.core.mail_address import check_mail_address
 from sso.db.database import Database
 from sso.db.rate_limit import claim_turn, turn_wait
@@ -39,8 +40,10 @@ class EmailChange:
         """Mails a link to the new address. Returns 0, or the seconds to wait if the last mail was sent too recently.
 
         If the address belongs to an account, its owner gets a mail that says so; the caller does not learn it. Raises
-        ValueError if it is not a mail address.
+        ValueError if it is not a mail address, and Forbidden for a test player.
         """
+        if user.is_test_player:
+            raise Forbidden("the address of a test player cannot be changed")
         login = stored_login(check_mail_address(login))
 
         async def work(tx: Transaction) -> int:

@@ -137,6 +137,7 @@ class RecordedRequestJson(TypedDict):
     id: str
     at: Time
     caller: str
+    proof: str
     endpoint: str
     http_method: str
     authorization: str

@@ -1,4 +1,4 @@
-"""Roles and groups of a realm.
+"""Roles of a realm.
 
 All roles become roles of one application: those of the realm by their name, those of clients as ``client_role``. A user
 of Keycloak has the roles that a role is composed of and those of the groups above, too; here they are assigned, so the
@@ -6,30 +6,27 @@ mapping of a name has all of them.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from sso.cli.keycloak_realm.clients import BUILT_IN
+from sso.cli.keycloak_realm.built_in import UNUSED_ROLES, BuiltIn
+from sso.cli.keycloak_realm.notes import Notes
 from sso.cli.records.types import Fields
 from sso.cli.user_files.model import JsonObject, names_of, objects_of, text_of
 from sso.perm.engine.reserved_names import is_segment
 
-MAX_TAG = 64
-_UNUSED = ("offline_access", "uma_authorization")  # what they allow, every user may do here
-_HARMLESS_CLIENTS = ("account", "account-console", "broker")
-_DEFAULT_ROLES = re.compile(r"default-roles-.*", re.DOTALL)
-Note = Callable[[str], None]
+MAX_DESCRIPTION = 1024
 
 
 class RealmRoles:
     """Roles by their names in the mapping: ``moderator``, or ``forum/editor`` for that of a client."""
 
-    def __init__(self, realm: JsonObject, application_id: int, note: Note) -> None:
+    def __init__(self, realm: JsonObject, built_in: BuiltIn, application_id: int, notes: Notes) -> None:
         self._application_id = application_id
-        self._note = note
+        self._built_in = built_in
         self._roles = dict(_listed(realm.get("roles")))
-        self._groups = objects_of(realm, "groups")
-        self._names = self._new_names()
+        self._names = self._new_names(notes)
+        self._note_defaults(notes)
 
     def records(self) -> list[Fields]:
         return [
@@ -37,31 +34,43 @@ class RealmRoles:
             for name, new in self._names.items()
         ]
 
-    def mapping(self) -> Fields:
-        roles = {name: self._targets([name]) for name in self._roles if not _is_of_administrators(name)}
-        groups = {path: [{"tag": tag}, *self._targets(names)] for path, tag, names in self._all_groups()}
-        return {"roles": {**{name: [] for name in _UNUSED}, **roles}, "groups": groups}
+    def mapping(self) -> dict[str, list[Fields]]:
+        """Roles that administer Keycloak stay unknown to the mapping, so that the import of users names them."""
+        roles = {name: self.targets([name]) for name in self._roles if not self._built_in.administers(name)}
+        return {**{name: [] for name in UNUSED_ROLES}, **roles}
 
-    def _new_names(self) -> dict[str, str]:
+    def targets(self, names: list[str]) -> list[Fields]:
+        """Returns the roles here that users with these roles of the realm get."""
+        return [{"application_id": self._application_id, "role": role} for role in self._new(names)]
+
+    def _new(self, names: list[str]) -> list[str]:
+        return [self._names[name] for name in self._with_composites(names) if name in self._names]
+
+    def _new_names(self, notes: Notes) -> dict[str, str]:
         """Returns the names here, by those in the realm. A name that is taken or reserved is left out."""
         names: dict[str, str] = {}
-        for name in self._roles:
-            if name in _UNUSED or _DEFAULT_ROLES.fullmatch(name) or name.partition("/")[0] in BUILT_IN:
+        for name, role in self._roles.items():
+            if self._built_in.is_role(name):
                 continue
             new = re.sub(r"[^A-Za-z0-9_-]", "_", name)
+            note = notes.about(f"role {name[:80]}")
             if not is_segment(new):
-                self._note(f"role {name[:80]!r} is left out: a name has 1 to 64 letters, digits, _ and -")
+                note("left out: a name has 1 to 64 letters, digits, _ and -")
             elif new == "default":
-                self._note(f"role {name!r} is left out: everybody would have a role of this name here")
-            elif new in names.values():
-                self._note(f"role {name!r} is left out: another role has become {new}")
+                note("left out: everybody would have a role of this name here")
+            elif new in names.values() or (new != name and new in self._roles):
+                note(f"left out: another role is {new} here")
             else:
                 names[name] = new
+                if role.get("attributes"):
+                    note("its attributes are left out")
         return names
 
-    def _targets(self, names: list[str]) -> list[Fields]:
-        roles = [self._names[name] for name in self._with_composites(names) if name in self._names]
-        return [{"application_id": self._application_id, "role": role} for role in roles]
+    def _note_defaults(self, notes: Notes) -> None:
+        """Users who are imported have the default roles of the realm; new users would not get them."""
+        for name in filter(self._built_in.is_default, self._roles):
+            if roles := self._new([name]):
+                notes.add(f"role {name[:80]}", f"users who register here do not get {', '.join(roles)}")
 
     def _with_composites(self, names: list[str]) -> list[str]:
         """Returns the roles and those that they are composed of, each once. Compositions may have circles."""
@@ -71,37 +80,12 @@ class RealmRoles:
             name = waiting.pop()
             if name not in found:
                 found[name] = None
-                waiting += reversed(_names_in(self._roles.get(name, {}).get("composites"), "realm", "client"))
+                waiting += reversed(role_names(self._roles.get(name, {}).get("composites"), "realm", "client"))
         return list(found)
 
-    def _all_groups(self) -> Iterator[tuple[str, str, list[str]]]:
-        """Yields the path, the tag and the roles of each group; a group has those of the groups above it."""
-        waiting: list[tuple[JsonObject, str, list[str]]] = [(group, "", []) for group in reversed(self._groups)]
-        while waiting:
-            group, above, inherited = waiting.pop()
-            path = f"{above}/{text_of(group, 'name')}"
-            names = [*inherited, *_names_in(group, "realmRoles", "clientRoles")]
-            tag = path.removeprefix("/").replace(",", "_")
-            if tag and len(tag) <= MAX_TAG and tag.isprintable():
-                yield path, tag, names
-            else:
-                self._note(f"group {path[:80]!r} is left out: a tag has at most {MAX_TAG} characters")
-            waiting += [(part, path, names) for part in reversed(objects_of(group, "subGroups"))]
 
-
-def _listed(roles: Any) -> Iterator[tuple[str, JsonObject]]:
-    if not isinstance(roles, dict):
-        return
-    for role in objects_of(roles, "realm"):
-        yield text_of(role, "name"), role
-    clients = roles.get("client")
-    for client, listed in clients.items() if isinstance(clients, dict) else ():
-        for role in objects_of({"": listed}, ""):
-            yield f"{client}/{text_of(role, 'name')}", role
-
-
-def _names_in(value: Any, realm: str, client: str) -> list[str]:
-    """Returns the names in the lists of roles that groups and composite roles have."""
+def role_names(value: Any, realm: str, client: str) -> list[str]:
+    """Returns the names in the lists of roles that users, groups and composite roles have."""
     if not isinstance(value, dict):
         return []
     clients = value.get(client)
@@ -109,12 +93,16 @@ def _names_in(value: Any, realm: str, client: str) -> list[str]:
     return [*names_of(value, realm), *(f"{name}/{role}" for name, roles in pairs for role in names_of({"": roles}, ""))]
 
 
-def _is_of_administrators(name: str) -> bool:
-    """Roles of the administration of Keycloak stay unknown to the mapping, so that the import of users names them."""
-    client, slash, _ = name.partition("/")
-    return bool(slash) and client in BUILT_IN and client not in _HARMLESS_CLIENTS
+def _listed(roles: Any) -> Iterator[tuple[str, JsonObject]]:
+    if not isinstance(roles, dict):
+        return
+    for role in objects_of(roles, "realm"):
+        yield text_of(role, "name"), role
+    for client, listed in (roles.get("client") or {}).items():
+        for role in listed:
+            yield f"{client}/{text_of(role, 'name')}", role
 
 
 def _description(role: JsonObject) -> str:
     text = text_of(role, "description")
-    return "" if text.startswith("${") else text
+    return "" if text.startswith("${") else text[:MAX_DESCRIPTION]

@@ -35,24 +35,26 @@ class JsonStream:
             raise self.failure("the file has no member users")
 
     def members(self, names: Collection[str]) -> Iterator[tuple[str, Any]]:
-        """Yields the members with these names. Users are skipped one by one."""
+        """Yields the members with these names, and the users one by one."""
         for name in self._names("an object"):
             if name == USERS:
-                for _ in self._array():
-                    pass
+                for _, user in self._array():
+                    yield USERS, user
             elif name in names:
                 yield name, self._value()
             else:
                 self._value()
 
-    def _names(self, expected: str) -> Iterator[Any]:
+    def _names(self, expected: str) -> Iterator[str]:
         """Yields the name of each member of the file; the caller takes its value."""
         self._expect("{", expected)
         while (character := self._next()) != "}":
             if character == ",":
                 self._skip(1)
                 continue
-            name = self._value()
+            if character != '"':
+                raise self.failure("expected the name of a member in quotation marks")
+            name: str = self._value()
             self._expect(":", "a colon")
             yield name
 
@@ -90,7 +92,7 @@ class JsonStream:
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._position)
-            except (json.JSONDecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:  # a ValueError may also be an integer with too many digits
                 if len(self._text) - self._position > MAX_VALUE:
                     raise self.failure("the value is too large, or no JSON") from None
                 if isinstance(error, RecursionError) or not self._read():

@@ -1,5 +1,7 @@
 """The page with the recorded requests of a client, on which a developer looks for a mistake."""
 
+from typing import Any
+
 from quart import Blueprint, Response
 
 from sso.console.form_pages import Action, add_actions
@@ -20,6 +22,18 @@ EXPLAINED = frozenset(
     )
 )  # fmt: skip
 
+# The titles and paths of what is recorded. What is sent to the client after a sign-in has no path of this service.
+TITLES = {
+    "authorize": ("Authorization request", "/proxy/oauth/authorize"),
+    "authorization_response": ("Authorization response", ""),
+    "device_authorization": ("Device authorization request", "/proxy/oauth/device_authorization"),
+    "introspect": ("Introspection request", "/proxy/oauth/introspect"),
+    "par": ("Pushed authorization request", "/proxy/oauth/par"),
+    "revoke": ("Revocation request", "/proxy/oauth/token/revoke"),
+    "token": ("Token request", "/proxy/oauth/token"),
+    "userinfo": ("Userinfo request", "/proxy/oauth/userinfo"),
+}
+
 
 def recorded_request_pages(console: ConsoleView, routes: Blueprint) -> None:
     @routes.get("/<client_id>/requests")
@@ -33,11 +47,16 @@ def recorded_request_pages(console: ConsoleView, routes: Blueprint) -> None:
             title="Recorded requests",
             crumbs=[(f"{CLIENTS.path}/{path_id(client['client_id'])}", client["name"] or client["client_id"])],
             client=client,
-            requests=[{**record, "help": _help(record["answer"].get("error", ""))} for record in found.members["data"]],
+            requests=[_shown(record) for record in found.members["data"]],
             recorded_until=found.members["recorded_until"],
         )
 
     add_actions(console, routes, CLIENTS, *ACTIONS)
+
+
+def _shown(record: dict[str, Any]) -> dict[str, Any]:
+    title, path = TITLES[record["endpoint"]]
+    return {**record, "title": title, "path": path, "help": _help(record["answer"].get("error", ""))}
 
 
 def _help(code: str) -> str:

@@ -245,4 +245,5 @@ def _unmet_requirements(request: AuthorizationRequest) -> AuthorizationError:
     return AuthorizationError(
         "unmet_authentication_requirements",  # RFC 9470
         f"the user has not signed in as acr_values requires: expected one of {', '.join(request.acr_values)}",
+        recorded="the user has not signed in as acr_values requires",
     )

@@ -13,7 +13,7 @@ from sso.db.database import Database
 from sso.db.rate_limit import EventCounter, RateLimiter
 from sso.oauth.authorization.authorize import Authorize
 from sso.oauth.authorization.request import PARAMETERS, Parameters
-from sso.oauth.clients.authentication import ClientCredentials, authenticate_client
+from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import (
     AuthorizationError,
@@ -87,7 +87,7 @@ class PushedAuthorizationRequests:
         except InvalidRedirectUri as error:
             raise InvalidRequest(error.reason) from None
         except AuthorizationError as error:
-            raise InvalidPushedRequest(error.error, error.description) from None
+            raise InvalidPushedRequest(error) from None
         if proof:
             await self._proofs.use(proof, client.rules)
         return {"request_uri": await self._save(client, parameters), "expires_in": LIFETIME_S}
@@ -112,7 +112,7 @@ class PushedAuthorizationRequests:
         client = await self._find_client(credentials.client_id, address)
         matched = None
         if client is not None:
-            matched = authenticate_client(client, self._clients.secrets(client), credentials, redirect_uri)
+            matched = self._clients.authenticate(client, credentials, redirect_uri)
         if client is not None and matched:
             await self._count_client(client)
         elif wait_s := await self._rate.add(address):

@@ -32,7 +32,7 @@ def parse_claims(text: str | None) -> RequestedClaims:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        raise _malformed("claims: expected a JSON object") from None
+        raise _malformed("claims", "expected a JSON object") from None
     members = _object(value, "claims")
     requests = {target: _requests(members.get(target), f"claims.{target}") for target in TARGETS}
     stored = {target: _user_claims(requests[target]) for target in TARGETS}
@@ -51,17 +51,17 @@ def _requests(value: Any, path: str) -> Requests:
 def _request(value: Any, path: str) -> dict[str, Any]:
     request = {} if value is None else _object(value, path)
     if not isinstance(request.get("essential", False), bool):
-        raise _malformed(f"{path}.essential: expected true or false")
+        raise _malformed(f"{path}.essential", "expected true or false")
     if not isinstance(request.get("values", []), list):
-        raise _malformed(f"{path}.values: expected a list")
+        raise _malformed(f"{path}.values", "expected a list")
     if "value" in request and "values" in request:
-        raise _malformed(f"{path}: expected value or values")
+        raise _malformed(path, "expected value or values")
     return request
 
 
 def _object(value: Any, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _malformed(f"{path}: expected a JSON object")
+        raise _malformed(path, "expected a JSON object")
     return value
 
 
@@ -77,7 +77,7 @@ def _subject(targets: Any) -> str | None:
     """Returns the only user who may sign in."""
     subjects = {value for requests in targets for value in _texts(requests.get("sub", {}), "claims.sub")}
     if len(subjects) > 1:
-        raise _malformed("claims.sub: expected one value")
+        raise _malformed("claims.sub", "expected one value")
     return next(iter(subjects), None)
 
 
@@ -89,9 +89,10 @@ def _acr_values(request: Mapping[str, Any]) -> tuple[str, ...]:
 def _texts(request: Mapping[str, Any], path: str) -> list[str]:
     values = _values(request) or ()
     if not all(isinstance(value, str) and value.isprintable() and value and " " not in value for value in values):
-        raise _malformed(f"{path}: expected texts without spaces and control characters")
+        raise _malformed(path, "expected texts without spaces and control characters")
     return list(values)
 
 
-def _malformed(description: str) -> AuthorizationError:
-    return AuthorizationError("invalid_request", description[:200])
+def _malformed(path: str, expected: str) -> AuthorizationError:
+    """The path may have any name that was sent."""
+    return AuthorizationError("invalid_request", f"{path}: {expected}"[:200], recorded=f"claims: {expected}")

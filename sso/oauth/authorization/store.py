@@ -5,7 +5,7 @@ from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.session_store import Session
-from sso.core.ban import Ban
+from sso.core.ban import BANNED, Ban
 from sso.core.ids import digest, secret_token
 from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement import BatchStatement
@@ -260,7 +260,7 @@ class AuthorizationStore:
         if row is None:
             return None
         if row["ban"]:
-            raise AuthorizationError("access_denied", Ban.from_json(row["ban"]).description)
+            raise AuthorizationError("access_denied", Ban.from_json(row["ban"]).description, recorded=BANNED)
         if not row["is_issued"]:
             raise AuthorizationFinished
         return code

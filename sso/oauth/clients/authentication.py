@@ -14,6 +14,7 @@ from sso.oauth.model import Client, is_client_id
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/-]+=*) *", re.ASCII)
 BASIC = re.compile(r"[Bb][Aa][Ss][Ii][Cc] +([A-Za-z0-9+/]+={0,2}) *", re.ASCII)
 
+STRICT_METHODS = frozenset({"bearer"})  # of strict clients, at most endpoints
 # The values of token_endpoint_auth_method that require one method, with its name in ClientCredentials.
 _METHODS = {"client_secret_basic": "basic", "client_secret_post": "body", "none": "none"}
 
@@ -82,7 +83,7 @@ def authenticate_client(
     credentials: ClientCredentials,
     redirect_uri: str,
     *,
-    strict_methods: frozenset[str] = frozenset({"bearer"}),
+    strict_methods: frozenset[str] = STRICT_METHODS,
 ) -> str | None:
     """Returns the encrypted form of the secret that matches the credentials, or None if authentication fails.
 

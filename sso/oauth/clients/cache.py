@@ -5,7 +5,7 @@ the caller relied on (the secret that matched, the profile, the redirect URIs) w
 if they differ. They return the client as it is now, and the request is checked once more with that.
 """
 
-from sso.oauth.clients.authentication import ClientCredentials, authenticate_client
+from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.redirect_uris import is_redirect_uri
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.model import Client
@@ -31,7 +31,7 @@ class ClientCache:
 
     def authenticate(self, client: Client, credentials: ClientCredentials, redirect_uri: str) -> str | None:
         """Returns the encrypted secret that matched ("" for a public client), or None if authentication fails."""
-        return authenticate_client(client, self._store.secrets(client), credentials, redirect_uri)
+        return self._store.authenticate(client, credentials, redirect_uri)
 
     def has_redirect_uri(self, client: Client, redirect_uri: str) -> bool:
         return is_redirect_uri(redirect_uri, client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http)

@@ -13,8 +13,10 @@ from sso.db.row_statements import insert_statement, update_statement
 from sso.db.sorted_pages import Page, PageQuery, SortColumn, SortedPages
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
+from sso.oauth.clients.authentication import STRICT_METHODS, ClientCredentials, authenticate_client
 from sso.oauth.clients.redirect_uris import is_redirect_uri
 from sso.oauth.model import Client, is_client_id
+from sso.oauth.recording.observation import note_client
 
 _FIND = BatchStatement(
     "SELECT item.n, c.* FROM {items} JOIN oauth_clients c ON c.client_id = item.client_id",
@@ -103,6 +105,20 @@ class ClientStore:
             for column, sealed, expires in columns
             if sealed is not None and (expires is None or expires > self._database.clock.utc())
         ]
+
+    def authenticate(
+        self,
+        client: Client,
+        credentials: ClientCredentials,
+        redirect_uri: str,
+        *,
+        strict_methods: frozenset[str] = STRICT_METHODS,
+    ) -> str | None:
+        """Returns the encrypted secret that matched, or None if authentication fails (``authenticate_client``)."""
+        secrets = self.secrets(client)
+        matched = authenticate_client(client, secrets, credentials, redirect_uri, strict_methods=strict_methods)
+        note_client(client.client_id if matched else "", "client")
+        return matched
 
 
 async def lock_client(tx: Transaction, client_id: str) -> Row | None:

@@ -10,7 +10,14 @@ import structlog
 from sso.core.ids import secret_token
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.cache import ClientCache
-from sso.oauth.errors import InvalidClient, InvalidDpopProof, InvalidGrant, InvalidTarget, UnauthorizedClient
+from sso.oauth.errors import (
+    BannedUser,
+    InvalidClient,
+    InvalidDpopProof,
+    InvalidGrant,
+    InvalidTarget,
+    UnauthorizedClient,
+)
 from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import UNRESTRICTED, IssuedTokens, TokenRestrictions
 from sso.oauth.tokens.dpop import DpopProof, DpopProofs
@@ -124,7 +131,7 @@ class AuthorizationCodeGrant:
         if not result.resources_match:
             raise InvalidTarget("resource: expected some of those of the authorization request")
         if result.ban:
-            raise InvalidGrant(result.ban.description)
+            raise BannedUser(result.ban)
 
     async def _replayed(self, result: RefusedCode, code: str) -> InvalidGrant:
         """RFC 6749 section 4.1.2: the code was redeemed before, perhaps by a thief, so its tokens are revoked."""

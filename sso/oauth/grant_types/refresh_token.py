@@ -11,6 +11,7 @@ from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.cache import ClientCache
 from sso.oauth.clients.profiles import RULES, Profile
 from sso.oauth.errors import (
+    BannedUser,
     InvalidClient,
     InvalidDpopProof,
     InvalidGrant,
@@ -160,7 +161,7 @@ class RefreshTokenGrant:
         if not result.resources_match:
             return InvalidTarget("resource: expected some of those of the authorization request")
         if result.ban:
-            return InvalidGrant(result.ban.description)
+            return BannedUser(result.ban)
         if result.grant_exists and result.grant_valid:
             # The token was already replaced, so two parties hold it: one of them may be a thief.
             log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])

@@ -14,6 +14,7 @@ from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.cache import ClientCache
 from sso.oauth.clients.store import list_resource_servers
 from sso.oauth.errors import (
+    BannedSubject,
     InvalidClient,
     InvalidDpopProof,
     InvalidRequest,
@@ -105,7 +106,7 @@ class TokenExchangeGrant:
         if subject.dpop_jkt is not None and (proof is None or proof.jkt != subject.dpop_jkt):
             raise InvalidSubjectToken("subject_token: expected a DPoP proof with the key that it is bound to")
         if subject.ban:
-            raise InvalidSubjectToken(f"subject_token: {subject.ban.description}")
+            raise BannedSubject(subject.ban)
         if self._second_factor_of_all and not has_second_factor(subject.auth):
             raise InvalidSubjectToken("subject_token: expected a sign-in with a second factor")
         if client.client_id in subject.act:

@@ -2,9 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -14,30 +13,40 @@ import trio
 
 from sso.bus.bus import Bus
 from sso.bus.subscriptions import Rescans
+from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.oauth.clients.redirect_uris import is_redirect_uri
-from sso.oauth.recording.observed_request import ObservedRequest, observe_request, observed_answer, observed_error
+from sso.oauth.recording.kept_fields import kept_error, kept_fields
+from sso.oauth.recording.observation import Observation, Proof, current_observation, observing
+from sso.oauth.recording.observed_request import (
+    ObservedRequest,
+    observe_request,
+    observed_answer,
+    observed_error,
+    sender_network,
+)
 from sso.oauth.recording.store import active_recordings, add_requests
 from sso.web.deferred_response import DeferredResponse
+from sso.web.request import current_request
 
 TOPIC = "recordings"
 MAX_WAITING = 200  # requests of all clients that wait to be written
 MAX_BATCH = 50
 PAUSE_S = 0.2  # between batches, so that a flood of requests is a few statements a second
-MAX_UNPROVEN_PER_MINUTE = 120  # of one client, in one worker
-# Answers that prove something even if the client has no secret: a code or a token was needed for them.
-_PROOFS = frozenset({"token", "userinfo"})
+# Requests of one client with one kind of proof, in one worker. A sender with many requests leaves room for others.
+MAX_PER_MINUTE, MAX_OF_NETWORK_PER_MINUTE = 600, 120
+CALLER_CHARACTERS = 8
+# The step in which the user is sent back, after pages on which the user signed in or consented.
+AUTHORIZATION_RESPONSE = "authorization_response"
 
 View = Callable[[], Awaitable[Any]]  # its result is a response
 log = structlog.get_logger()
-_token_client: ContextVar[str] = ContextVar("token_client", default="")
 
 
 @dataclass(frozen=True)
 class RecordedClient:
     until: float
-    is_public: bool
     redirect_hosts: tuple[str, ...]
     redirect_uris: tuple[str, ...]
 
@@ -46,10 +55,11 @@ class RecordedClient:
 
 
 class RequestRecorder:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, keyring: Keyring) -> None:
         self._database = database
+        self._keyring = keyring
         self._sender, self._receiver = trio.open_memory_channel[dict[str, Any]](MAX_WAITING)
-        self._unproven: Counter[str] = Counter()
+        self._counts: Counter[tuple[str, ...]] = Counter()
         self._minute = 0
         self.clients: dict[str, RecordedClient] = {}
 
@@ -65,69 +75,143 @@ class RequestRecorder:
 
         return decorate
 
-    def note_client(self, client_id: str) -> None:
-        """Says which client the access token of the current request belongs to."""
-        if self.clients:
-            _token_client.set(client_id)
+    def note_answer(
+        self, client_id: str, kind: str, parameters: Mapping[str, str | bytes | None], description: str
+    ) -> None:
+        """Records what the browser takes to a client: with the authorization request, or as a step of its own."""
+        if not self.clients:
+            return
+        sent = {
+            name: value.decode(errors="replace") if isinstance(value, bytes) else value
+            for name, value in parameters.items()
+            if value is not None
+        }
+        members = kept_fields(sent, client_id)
+        if "error" in sent:
+            members |= kept_error(sent["error"], description)
+        answer = {"kind": kind, "members": members}
+        if (observation := current_observation()) is not None:
+            observation.answer = answer
+        elif client_id in self._active():
+            method = current_request().method
+            status = 200 if kind == "form" else 303 if method == "POST" else 302
+            request = ObservedRequest(method, sender_network())
+            self._keep(AUTHORIZATION_RESPONSE, client_id, "none", request, {"status": status, **answer}, 0)
 
     async def _observe(self, endpoint: str, view: View) -> Any:
         started = time.perf_counter()
-        _token_client.set("")  # the requests of a connection share their context
-        request = await observe_request()
+        has_token_in_header = endpoint == "userinfo" and "Authorization" in current_request().headers
+        request, observation = await observe_request(with_body=not has_token_in_header), Observation()
         try:
-            response = await view()
+            with observing(observation):
+                response = await view()
         except Exception as error:
-            self._keep(endpoint, request, observed_error(error), started)
+            self._keep_error(endpoint, request, observation, error, started)
             raise
         if isinstance(response, DeferredResponse):
-            return DeferredResponse(self._observe_deferred, endpoint, request, response, started)
-        self._keep(endpoint, request, await observed_answer(response), started)
+            if request.client_id not in self.clients:  # thousands of requests may be held, and a body is large
+                return response
+            return DeferredResponse(self._observe_deferred, endpoint, request, observation, response, started)
+        await self._keep_response(endpoint, request, observation, response, started)
         return response
 
     async def _observe_deferred(
-        self, endpoint: str, request: ObservedRequest, deferred: DeferredResponse, started: float
+        self,
+        endpoint: str,
+        request: ObservedRequest,
+        observation: Observation,
+        deferred: DeferredResponse,
+        started: float,
     ) -> Any:
         try:
-            response = await deferred.start()[0]
+            with observing(observation):
+                response = await deferred.start()[0]
         except Exception as error:
-            self._keep(endpoint, request, observed_error(error), started)
+            self._keep_error(endpoint, request, observation, error, started)
             raise
-        self._keep(endpoint, request, await observed_answer(response), started)
+        await self._keep_response(endpoint, request, observation, response, started)
         return response
 
-    def _keep(self, endpoint: str, request: ObservedRequest, answer: dict[str, Any], started: float) -> None:
-        ms = round((time.perf_counter() - started) * 1e3, 1)
-        content = {"endpoint": endpoint, **request.content, "answer": answer, "ms": ms}
-        for client_id, client in self._clients_of(request):
-            is_proof = endpoint in _PROOFS or (endpoint != "authorize" and not client.is_public)
-            proven = is_proof and answer["status"] < 400
-            if proven or self._admits(client_id):
-                item = {"client_id": client_id, "network": request.network, "proven": proven, "content": content}
-                with suppress(trio.WouldBlock):  # then the database is behind, and the request is not recorded
-                    self._sender.send_nowait(item)
+    async def _keep_response(
+        self, endpoint: str, request: ObservedRequest, observation: Observation, response: Any, started: float
+    ) -> None:
+        clients = list(self._clients_of(endpoint, request, observation, accepted=response.status_code < 400))
+        answer = await observed_answer(response, observation.answer) if clients else {}
+        for client_id, proof in clients:
+            self._keep(endpoint, client_id, proof, request, answer, time.perf_counter() - started)
 
-    def _clients_of(self, request: ObservedRequest) -> Iterator[tuple[str, RecordedClient]]:
-        """Yields the client that the request names.
+    def _keep_error(
+        self, endpoint: str, request: ObservedRequest, observation: Observation, error: Exception, started: float
+    ) -> None:
+        for client_id, proof in self._clients_of(endpoint, request, observation, accepted=False):
+            answer = observed_error(error, "page" if endpoint == "authorize" else "json")
+            self._keep(endpoint, client_id, proof, request, answer, time.perf_counter() - started)
 
-        Requests of the profile strict may name none, but have a redirect URI, which several clients may have.
+    def _keep(
+        self,
+        endpoint: str,
+        client_id: str,
+        proof: Proof,
+        request: ObservedRequest,
+        answer: dict[str, Any],
+        seconds: float,
+    ) -> None:
+        if not self._admits(client_id, proof, request.network):
+            return
+        content = {"endpoint": endpoint, "proof": proof, **request.content(client_id)}
+        caller = self._keyring.mac("caller of recorded requests", f"{client_id} {request.network}").hex()
+        item = {
+            "client_id": client_id,
+            "network": caller[:CALLER_CHARACTERS],  # keyed: an address could be guessed from a plain digest
+            "proven": proof != "none",
+            "content": content | {"answer": answer, "ms": round(seconds * 1e3, 1)},
+        }
+        with suppress(trio.WouldBlock):  # then the database is behind, and the request is not recorded
+            self._sender.send_nowait(item)
+
+    def _clients_of(
+        self, endpoint: str, request: ObservedRequest, observation: Observation, *, accepted: bool
+    ) -> Iterator[tuple[str, Proof]]:
+        """Yields the client that the request has proved to be of, or else the one that it names.
+
+        Requests of the profile strict may name none, but have a redirect URI, which several clients may have. An access
+        token says whose it is, so a client_id that is sent along to userinfo says nothing.
         """
-        now, named = self._database.clock.now(), request.client_id or _token_client.get()
-        for client_id, client in self.clients.items():
-            if client.until > now and (client_id == named if named else client.has_redirect_uri(request.redirect_uri)):
-                yield client_id, client
+        clients = self._active()
+        if observation.client_id:
+            if observation.client_id in clients:
+                yield observation.client_id, observation.proof
+        elif endpoint == "userinfo":
+            return
+        elif request.client_id:
+            if request.client_id in clients:  # a public client has no secret, but had a code or a refresh token
+                yield request.client_id, "token" if endpoint == "token" and accepted else "none"
+        else:
+            for client_id, client in clients.items():
+                if client.has_redirect_uri(request.redirect_uri):
+                    yield client_id, "none"
 
-    def _admits(self, client_id: str) -> bool:
-        """Counts a request that proves nothing. Strangers who know the id of a client can send as many as they like."""
+    def _active(self) -> dict[str, RecordedClient]:
+        now = self._database.clock.now()
+        return {client_id: client for client_id, client in self.clients.items() if client.until > now}
+
+    def _admits(self, client_id: str, proof: Proof, network: str) -> bool:
+        """Counts a request. Strangers can send as many as they like, also some with a token of the client."""
         if self._minute != (minute := int(time.monotonic()) // 60):
             self._minute = minute
-            self._unproven.clear()
-        self._unproven[client_id] += 1
-        return self._unproven[client_id] <= MAX_UNPROVEN_PER_MINUTE
+            self._counts.clear()
+        if self._counts[client_id, proof, network] >= MAX_OF_NETWORK_PER_MINUTE:
+            return False
+        if self._counts[client_id, proof] >= MAX_PER_MINUTE:
+            return False
+        self._counts[client_id, proof] += 1
+        self._counts[client_id, proof, network] += 1
+        return True
 
     async def load(self) -> None:
         self.clients = {
             row["client_id"]: RecordedClient(
-                float(row["until"]), row["is_public"], tuple(row["redirect_hosts"]), tuple(row["redirect_uris"])
+                float(row["until"]), tuple(row["redirect_hosts"]), tuple(row["redirect_uris"])
             )
             for row in await active_recordings(self._database)
         }
@@ -146,9 +230,13 @@ class RequestRecorder:
                         log.warning("recordings.read_failed", reason=str(error))
 
     async def _write(self) -> None:
+        items: list[dict[str, Any]] = []
         while True:
-            items = [await self._receiver.receive()]
+            if not items:
+                items.append(await self._receiver.receive())
             await trio.sleep(PAUSE_S)
+            if self._database.waiting_calls:  # requests that need a connection come first
+                continue
             with suppress(trio.WouldBlock):
                 while len(items) < MAX_BATCH:
                     items.append(self._receiver.receive_nowait())
@@ -156,3 +244,4 @@ class RequestRecorder:
                 await self._database.transaction(add_requests, items)
             except DatabaseError as error:
                 log.warning("recordings.write_failed", reason=str(error), requests=len(items))
+            items.clear()

@@ -9,7 +9,8 @@ from sso.db.transaction import Row, Runner, Transaction
 
 RECORDING_S = 3600
 # Of one client. A stranger who knows its id can send requests, which prove nothing: they have a part of their own, of
-# which one network has a part. So nobody else can push out what the client has proved, or everything else.
+# which one network has a part. In both parts, all networks have the same share before one of them gets more: whoever
+# sends many requests, also with a token of the client, does not push out those of others.
 MAX_PROVEN, MAX_UNPROVEN, MAX_UNPROVEN_OF_NETWORK = 100, 100, 25
 
 _START = Statement(
@@ -19,8 +20,7 @@ _START = Statement(
 _STOP = Statement("DELETE FROM oauth_recordings WHERE client_id = :client_id AND expires > now() RETURNING expires")
 _END = Statement("SELECT expires FROM oauth_recordings WHERE client_id = :client_id AND expires > now()")
 _ACTIVE = Statement(
-    """SELECT r.client_id, extract(epoch FROM r.expires) AS until, c.redirect_hosts, c.redirect_uris,
-        c.secret_sealed IS NULL AND c.jwks = '' AND c.jwks_uri = '' AS is_public
+    """SELECT r.client_id, extract(epoch FROM r.expires) AS until, c.redirect_hosts, c.redirect_uris
     FROM oauth_recordings r JOIN oauth_clients c USING (client_id) WHERE r.expires > now() ORDER BY r.client_id"""
 )
 _ADD = Statement(
@@ -34,7 +34,7 @@ _TRIM = Statement(
         SELECT id, client_id, proven, row_number() OVER (PARTITION BY client_id, proven, network ORDER BY id DESC) AS n
         FROM oauth_recorded_requests WHERE client_id = ANY (CAST(:client_ids AS text[]))
     ), kept AS (
-        SELECT id, proven, row_number() OVER (PARTITION BY client_id, proven ORDER BY id DESC) AS n
+        SELECT id, proven, row_number() OVER (PARTITION BY client_id, proven ORDER BY n, id DESC) AS n
         FROM ranked WHERE proven OR n <= :of_network
     )
     DELETE FROM oauth_recorded_requests WHERE client_id = ANY (CAST(:client_ids AS text[]))

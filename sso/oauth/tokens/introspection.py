@@ -3,7 +3,7 @@
 from typing import Any
 
 from sso.db.transaction import Row
-from sso.oauth.clients.authentication import ClientCredentials, authenticate_client
+from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest, NoResourceServer
 from sso.oauth.model import Client
@@ -32,11 +32,7 @@ class Introspection:
         """Returns the claims of a token, or that it is not active: invalid, revoked, or not for this client."""
         client = await self._clients.get(credentials.client_id) if credentials.client_id else None
         # A public client, for which the result is "", does not authenticate.
-        if (
-            client is None
-            or credentials.bearer
-            or not authenticate_client(client, self._clients.secrets(client), credentials, "")
-        ):
+        if client is None or credentials.bearer or not self._clients.authenticate(client, credentials, ""):
             raise InvalidClient(credentials.scheme)
         if not client.resource_server:
             raise NoResourceServer

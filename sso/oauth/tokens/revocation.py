@@ -1,6 +1,6 @@
 """POST /proxy/oauth/token/revoke: revocation as §4.2 defines it, and for oidc clients also as RFC 7009 does."""
 
-from sso.oauth.clients.authentication import ClientCredentials, authenticate_client
+from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest
 from sso.oauth.model import Client
@@ -36,8 +36,7 @@ class Revocation:
         client = await self._clients.get(credentials.client_id) if credentials.client_id else None
         if client is None or client.disabled or credentials.bearer:
             raise InvalidClient(credentials.scheme)
-        secrets = self._clients.secrets(client)
-        if authenticate_client(client, secrets, credentials, "", strict_methods=STRICT_METHODS) is None:
+        if self._clients.authenticate(client, credentials, "", strict_methods=STRICT_METHODS) is None:
             raise InvalidClient(credentials.scheme)
         return client
 

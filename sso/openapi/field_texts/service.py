@@ -74,15 +74,18 @@ SERVICE = {
     "SignalStream.events": "The types of events that are sent.",
     "SignalStream.waiting": "How many events have not been received.",
     # Recorded requests
-    "caller": "Differs between the networks that the requests came from.",
-    "endpoint": "token, authorize, par, device_authorization, introspect, revoke or userinfo.",
+    "caller": "Differs between the networks that the requests came from, and says nothing else about them.",
+    "RecordedRequest.proof": "How it is known that the client sent it: `client` (it authenticated), `token` (a code or "
+    "token of the client was accepted) or `none` (the request names the client, which everybody can do).",
+    "endpoint": "token, authorize, par, device_authorization, introspect, revoke or userinfo; authorization_response "
+    "is what the browser takes to the client after pages of this service.",
     "http_method": "GET or POST.",
     "http_status": "The status of the answer.",
     "RecordedRequest.authorization": "The scheme of the header Authorization: Basic, Bearer, DPoP, other, or empty.",
     "content_type": "The type of the body, or other; empty without one.",
     "dpop": "Whether the request has a DPoP proof.",
-    "parameters": "The parameters: harmless values, and the lengths of others. `others` counts unknown ones.",
-    "RecordedRequest.kind": "json, redirect (to the client) or page.",
+    "parameters": "The parameters: known values, and the lengths of others. `others` counts unknown ones.",
+    "RecordedRequest.kind": "json, redirect (to the client), form (that the browser posts to the client) or page.",
     "RecordedRequest.answer": "The members of the answer, like the parameters; `error` and `error_description`.",
     "duration_ms": "How long the answer took, in milliseconds.",
     "recorded_until": "Until when the client is recorded; null if it is not.",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sso.core.domains import domain_key
 from sso.core.net import Address
-from sso.core.test_players import TEST_PLAYER_IDS
+from sso.core.test_players import is_test_player
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class UserFacts:
         address: Address | None = None,
     ) -> "UserFacts":
         """``login`` is None for a user who does not exist, and empty for a guest."""
-        powerless = login == "" or user_id in TEST_PLAYER_IDS
+        powerless = login is not None and (login == "" or is_test_player(user_id, login))
         return cls(user_id, login_domain(login or ""), frozenset(tags), frozenset(purchases), address, powerless)
 
 

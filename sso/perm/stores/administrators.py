@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from enum import IntEnum
 
+from sso.core.test_players import IS_TEST_PLAYER_SQL
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
@@ -16,10 +17,11 @@ class Administration(IntEnum):
     PERMANENT = 2
 
 
-# An administrator of the service is an enabled user to whom the role root is assigned.
-_ROOT = """SELECT coalesce(max(CASE WHEN a.ttl > 0 OR a.expired = 0 THEN 2 ELSE 1 END), 0)
+# An administrator of the service is an enabled user to whom the role root is assigned. Test players never are.
+_ROOT = f"""SELECT coalesce(max(CASE WHEN a.ttl > 0 OR a.expired = 0 THEN 2 ELSE 1 END), 0)
     FROM role_assignments a JOIN users u USING (user_id) WHERE a.application_id = :application_id AND a.name = :name
-        AND (a.ttl > 0 OR a.expired = 0 OR a.expired > extract(epoch FROM now()))"""
+        AND (a.ttl > 0 OR a.expired = 0 OR a.expired > extract(epoch FROM now()))
+        AND NOT {IS_TEST_PLAYER_SQL}"""
 _ROOT_OF_ENABLED = Statement(f"{_ROOT} AND NOT u.disabled AND u.bans IS NULL")
 _ROOT_OF_USERS = Statement(f"{_ROOT} AND u.user_id = ANY(CAST(:user_ids AS text[]))")
 _PROJECTS_WITH_ROLES = Statement(

@@ -15,7 +15,7 @@ from sso.perm.stores.facts_decoding import member_roles
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import MANY_MEMBERS, read_resources
 from sso.perm.stores.user_limits import read_user_limits, within_user_limits
-from sso.perm.stores.user_rows import refuse_guests
+from sso.perm.stores.user_rows import require_can_administer
 
 _ROLES = "jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles"
 _SELECT = f"SELECT user_id, {_ROLES} FROM project_members WHERE project_id = :id"
@@ -131,7 +131,7 @@ async def _replace_members(
     if unknown is not None:
         raise FieldError(("users",), f"there is no user {unknown}")
     if new_users:
-        await refuse_guests(tx, new_users, ("users",))
+        await require_can_administer(tx, new_users, ("users",))
     limits = await read_user_limits(tx, {role.role for role in roles})
     async with within_user_limits(tx, CENTRAL_APPLICATION_ID, limits):
         await tx.value(_CLEAR_MEMBERS, id=project_id)

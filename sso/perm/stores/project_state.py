@@ -95,7 +95,9 @@ class KnownUser:
 
     def is_excluded(self, project_id: str, now: int) -> bool:
         """Returns whether the user can do nothing in the project, whatever roles there are."""
-        return self.disabled or ban_in_force(self.bans, now, (), (project_id,)) is not None
+        return (
+            self.disabled or self.facts.cannot_administer or ban_in_force(self.bans, now, (), (project_id,)) is not None
+        )
 
 
 async def read_resources(tx: Runner, project_id: str) -> ProjectResources:

@@ -20,6 +20,7 @@ from sso.perm.stores.compilation import read_application
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import read_resources
 from sso.perm.stores.user_limits import read_user_limits, within_user_limits
+from sso.perm.stores.user_rows import require_can_administer
 
 TEXT_FIELDS = ("title", "display_name", "description", "aliases")
 MAX_REMOVED_PROJECTS = 100  # of one author; a removed project keeps its names
@@ -102,7 +103,8 @@ async def require_author_quota(
 async def create_project(
     tx: Transaction, actor: AuditActor, project_id: str, fields: dict[str, Any], author: str, admins: list[str]
 ) -> Row:
-    """Creates a project with its administrators."""
+    """Creates a project with its administrators. Raises FieldError for one who can have no administrative rights."""
+    await require_can_administer(tx, filter(None, admins), ("admins",))
     await share_lock_applications(tx, [CENTRAL_APPLICATION_ID])
     row = await tx.row(
         _CREATE,

@@ -13,7 +13,7 @@ from sso.perm.engine.render import render_assignment
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, SECTIONS
 from sso.perm.input.references import check_roles_exist, encode_assignments
 from sso.perm.stores.user_limits import within_user_limits
-from sso.perm.stores.user_rows import refuse_guests
+from sso.perm.stores.user_rows import require_can_administer
 
 _READ = Statement(
     """SELECT r.login, r.public_data, r.private_data, r.secret_data FROM user_records r
@@ -104,7 +104,7 @@ async def save_record(
         return new
     gives_rights = application_id == CENTRAL_APPLICATION_ID or new["secret_data"]
     if gives_rights and any(new.values()):
-        await refuse_guests(tx, [user_id], ("user_id",))
+        await require_can_administer(tx, [user_id], ("user_id",))
     if assigned is not None:
         limits = {item.name: limit for item in assigned if (limit := roles[item.name].user_limit)}
         async with within_user_limits(tx, application_id, limits):

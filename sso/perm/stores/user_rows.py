@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from sso.accounts.model import login_key
 from sso.core.ban import Ban, read_bans
 from sso.core.field_errors import FieldError, FieldPath
+from sso.core.test_players import IS_TEST_PLAYER_SQL
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.engine.decode import decode_own_record
@@ -33,7 +34,10 @@ _ACCOUNTS = Statement(
         disabled OR ban_in_force(bans, CAST(ARRAY[] AS int[])) IS NOT NULL AS disabled FROM users
     WHERE user_id = ANY(CAST(:names AS text[])) OR login_key = ANY(CAST(:names AS text[]))"""
 )
-_FIRST_GUEST = Statement("SELECT user_id FROM users WHERE user_id = ANY(CAST(:ids AS text[])) AND login = '' LIMIT 1")
+_FIRST_POWERLESS = Statement(
+    f"""SELECT user_id, login = '' AS is_guest FROM users
+    WHERE user_id = ANY(CAST(:ids AS text[])) AND (login = '' OR {IS_TEST_PLAYER_SQL}) LIMIT 1"""
+)
 _LOCK_ACCOUNTS = Statement(f"{_ACCOUNTS.text} ORDER BY user_id FOR UPDATE")
 
 
@@ -73,11 +77,12 @@ async def find_user_ids(runner: Runner, logins: Iterable[str]) -> dict[str, str]
     return user_ids_by_name(await read_accounts(runner, logins), logins)
 
 
-async def refuse_guests(runner: Runner, user_ids: Iterable[str], path: FieldPath) -> None:
-    """Raises FieldError if one of the users is a guest, who can have no administrative right."""
-    guest = await runner.value(_FIRST_GUEST, ids=list(user_ids))
-    if guest is not None:
-        raise FieldError(path, f"{guest} is a guest, and guests can have no administrative rights")
+async def require_can_administer(runner: Runner, user_ids: Iterable[str], path: FieldPath) -> None:
+    """Raises FieldError if one of the users is a guest or a test player, who can have no administrative right."""
+    row = await runner.row(_FIRST_POWERLESS, ids=list(user_ids))
+    if row is not None:
+        kind = "guest" if row["is_guest"] else "test player"
+        raise FieldError(path, f"{row['user_id']} is a {kind}, and {kind}s can have no administrative rights")
 
 
 def user_ids_by_name(accounts: Iterable[UserAccount], names: Iterable[str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ More than 300 lines, because it contains the whole table.
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -68,6 +68,32 @@ def roles_of_one_rule(studio: Studio) -> None:
 @pytest.fixture(scope="module")
 def shared(studio: Studio) -> Scene:
     return new_scene(studio)
+
+
+@pytest.fixture(scope="module")
+def elsewhere(studio: Studio) -> Scene:
+    """Another project."""
+    return new_scene(studio)
+
+
+@dataclass(frozen=True)
+class Callers:
+    """Users with exactly the given rights. Operations share them, since creating one takes longer than most calls."""
+
+    studio: Studio
+    users: dict[tuple[int, tuple[str, ...]], ApiUser] = field(default_factory=dict)
+
+    def with_rights(self, scene: Scene, rights: tuple[str, ...]) -> ApiUser:
+        key = (scene.app, tuple(sorted(rights)))
+        if key not in self.users:
+            self.users[key] = self.studio.user()
+            scene.give(self.users[key], *rights)
+        return self.users[key]
+
+
+@pytest.fixture(scope="module")
+def callers(studio: Studio) -> Callers:
+    return Callers(studio)
 
 
 EVERY_RIGHT = (
@@ -202,41 +228,30 @@ ROWS = (
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.operation)
-def test_operation_is_allowed_with_each_sufficient_right(studio: Studio, shared: Scene, row: Row) -> None:
+def test_operation_is_allowed_with_each_sufficient_right(
+    studio: Studio, callers: Callers, shared: Scene, row: Row
+) -> None:
     for rights in (*row.allowed, None):
         scene = new_scene(studio) if row.fresh else shared
-        user = studio.root if rights is None else studio.user()
-        if rights is not None:
-            scene.give(user, *rights)
+        user = studio.root if rights is None else callers.with_rights(scene, rights)
         response = row.call(scene, user)
         assert (response.status, response.body["status"]) == (200, "OK"), (rights, response.body)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.operation)
-def test_operation_is_forbidden_without_a_sufficient_right(studio: Studio, shared: Scene, row: Row) -> None:
+def test_operation_is_forbidden_without_a_sufficient_right(
+    callers: Callers, shared: Scene, elsewhere: Scene, row: Row
+) -> None:
     """Callers without rights, with all other rights, and with the right in another project are refused."""
     enough = {rights[0] for rights in row.allowed if len(rights) == 1}
-    elsewhere = new_scene(studio) if row.fresh else studio_scene(studio)
     for scene, rights in (
         (shared, ()),
         (shared, tuple(right for right in row.useless if right not in enough)),
         (elsewhere, tuple(right for each in row.allowed for right in each if not right.startswith("root:"))),
     ):
-        user = studio.user()
-        scene.give(user, *rights)
-        response = row.call(shared, user)
+        response = row.call(shared, callers.with_rights(scene, rights))
         assert (response.status, response.body["status"]) == (403, "ERROR"), rights
         assert response.body["error"].endswith(" is required"), rights
-
-
-_elsewhere: list[Scene] = []
-
-
-def studio_scene(studio: Studio) -> Scene:
-    """Another project, created once."""
-    if not _elsewhere:
-        _elsewhere.append(new_scene(studio))
-    return _elsewhere[0]
 
 
 def test_group_get_returns_only_groups_that_the_caller_manages(studio: Studio) -> None:
