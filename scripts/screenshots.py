@@ -20,6 +20,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
+from scripts.documentation.accessibility import PROGRAMS
 from scripts.documentation.screenshot_age import record
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,7 +84,9 @@ def take(page: Page, name: str) -> None:
 
 
 def main() -> None:
-    chromium = shutil.which("chromium") or sys.exit("Chromium is needed: apt-get install chromium")
+    chromium = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if chromium is None:
+        sys.exit("Chromium is needed: apt-get install chromium-headless-shell")
     FOLDER.mkdir(exist_ok=True)
     with demo() as (service, site), sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=ARGUMENTS)

@@ -1,5 +1,6 @@
-"""Repairs what the theme does not do for people who use a screen reader."""
+"""Repairs what the theme does not do for people who use a screen reader or a small screen."""
 
+import re
 from pathlib import Path
 
 # What the theme writes, and what it should write.
@@ -10,9 +11,19 @@ REPAIRS = {
 }
 
 
+_CELL = re.compile(r"<td>.*?</td>", re.DOTALL)
+_CODE = re.compile(r'(?<=<span class="pre">)[^<]+')
+_BREAK = re.compile(r"(?<=[_/,])(?=[\w{])(?!\w*})|(?<=[a-z])(?=[A-Z])")
+
+
 def repair(site: Path) -> None:
     for page in sorted(site.rglob("*.html")):
         text = page.read_text()
         for wrong, right in REPAIRS.items():
             text = text.replace(wrong, right)
-        page.write_text(text)
+        page.write_text(_CELL.sub(lambda cell: _breakable(cell[0]), text))
+
+
+def _breakable(cell: str) -> str:
+    """Long names in a table may be broken after an underscore, a slash, a comma or a word, and not within a word."""
+    return _CODE.sub(lambda code: _BREAK.sub("<wbr>", code[0]), cell)

@@ -20,6 +20,7 @@ import trio
 
 import sso
 from sso.accounts.registration.challenge import check_challenge_setting
+from sso.accounts.test_players.setting import check_test_player_setting
 from sso.cli.context import FAILURES, migrated_database, settings_of
 from sso.cli.data_directory import is_missing
 from sso.cli.echo import echo
@@ -78,6 +79,7 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
         log.warning("config.value_deprecated", setting="SSO_HTTP", value="lane", use="builtin")
     _require_telemetry_packages(settings)
     check_challenge_setting(settings)
+    check_test_player_setting(settings)
     with ExitStack() as stack:
         try:
             binds = parse_binds(settings.bind)
@@ -207,6 +209,7 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
     def reload() -> list[ChildRole]:
         current = load(config_file)
         require_shared_settings(current)
+        check_test_player_setting(current)
         _require_telemetry_packages(current)
         return roles(
             dataclasses.replace(

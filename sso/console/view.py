@@ -1,6 +1,6 @@
 """The frame of every page of the console: who may open it, the checks of its forms, its rendering and its errors.
 
-The texts of the console are in English only (docs/console.rst).
+The texts of the console are in English only (docs/console_sections.rst).
 """
 
 import re

@@ -16,4 +16,4 @@ def has_mark(data_dir: Path) -> bool:
 def is_demo(settings: Settings) -> bool:
     """Returns whether all data are the demo's own, and only this machine can reach it."""
     others = (settings.database_url, settings.secret_key, settings.smtp_url)
-    return settings.is_loopback and not any(others) and has_mark(settings.data_dir)
+    return settings.is_private and not any(others) and has_mark(settings.data_dir)

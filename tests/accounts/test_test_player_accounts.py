@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 from sso.accounts.bans.operations import BanOperations, NewBan
 from sso.accounts.model import User
 from sso.accounts.test_players import outcomes
+from sso.accounts.test_players.hooks import ExpiringMailedLinks
 from sso.accounts.user_record import UserChanges
 from sso.accounts.user_store import lock_user
 from sso.audit.trail import AuditActor
@@ -30,6 +31,10 @@ _EVENTS = "SELECT count(*) FROM change_events WHERE type = 'permissions_changed'
 
 async def run(services: Services, sql: str, **values: Any) -> None:
     await services.database.rows(Statement(sql, name="tests.run"), **values)
+
+
+async def execute(tx: Transaction, statement: Statement, user_id: str) -> None:
+    await tx.rows(statement, user_id=user_id)
 
 
 async def create(services: Services) -> list[str]:
@@ -75,9 +80,9 @@ async def test_account_with_the_id_of_a_test_player_is_left_alone(services: Serv
         assert await create(services) == [f"{LOGIN}: the user_id {ID} belongs to an ordinary account"]
         await services.test_players.disable()
         assert await stored(services) == owner
-    scope, work = Scope.account(ID), "UPDATE users SET disabled = true WHERE user_id = :user_id"
+    disabling = Statement("UPDATE users SET disabled = true WHERE user_id = :user_id", name="tests.disabling")
     with pytest.raises(LastAdministrator):  # it has the rights that it was given
-        await services.permissions.writer.write(WRITE, scope, lambda tx: tx.rows(Statement(work), user_id=ID))
+        await services.permissions.writer.write(WRITE, Scope.account(ID), execute, disabling, ID)
     with pytest.raises(FieldError, match="login: is that of a test player"):
         await change(services, ID, login=LOGIN)
 
@@ -129,14 +134,13 @@ async def test_test_player_is_not_the_last_administrator(services: Services) -> 
     await run(services, sql, id=ID)
     await run(services, "UPDATE projects SET settings = '{}', allow = '{}'")
     for scope, sql in (
-        (Scope.record(ANN, 1), "DELETE FROM role_assignments WHERE user_id = :ann AND application_id = 1"),
-        (Scope.account(ANN), "UPDATE users SET disabled = true WHERE user_id = :ann"),
-        (Scope.project("red_dawn"), "DELETE FROM project_members WHERE user_id = :ann"),
+        (Scope.record(ANN, 1), "DELETE FROM role_assignments WHERE user_id = :user_id AND application_id = 1"),
+        (Scope.account(ANN), "UPDATE users SET disabled = true WHERE user_id = :user_id"),
+        (Scope.project("red_dawn"), "DELETE FROM project_members WHERE user_id = :user_id"),
     ):
+        statement = Statement(sql, name="tests.work")
         with pytest.raises(LastAdministrator):
-            await services.permissions.writer.write(
-                WRITE, scope, lambda tx, sql=sql: tx.rows(Statement(sql, name="tests.work"), ann=ANN)
-            )
+            await services.permissions.writer.write(WRITE, scope, execute, statement, ANN)
     await services.test_players.disable()  # is not refused
     assert (await stored(services)).disabled
 
@@ -211,3 +215,18 @@ async def test_without_the_setting_no_test_player_has_a_password(services: Servi
     assert await stored(services, bob.user_id) == bob
     assert await create(services) == []
     assert not (await stored(services)).disabled
+
+
+async def test_mails_to_an_ordinary_account_with_the_id_of_a_test_player_do_not_expire(services: Services) -> None:
+    links = ExpiringMailedLinks(services.database, "http://localhost")
+
+    async def lives(user_id: str) -> bool:
+        url = await links.create(services.database, "password_reset", "/password/reset", 60, user_id)
+        return await links.find("password_reset", url.rpartition("=")[2].rpartition("/")[2]) is not None
+
+    await insert_ordinary(services, outcomes.EXPIRED.user_id, "ann@example.com")
+    assert await lives(outcomes.EXPIRED.user_id)
+    await run(services, "DELETE FROM users")
+    await create(services)
+    assert not await lives(outcomes.EXPIRED.user_id)
+    assert await lives(ID)

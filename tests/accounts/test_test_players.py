@@ -11,6 +11,7 @@ import pytest
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.test_players import hooks, outcomes
+from sso.accounts.test_players.setting import check_test_player_setting
 from sso.cli.first_administrator import has_users
 from sso.config import ConfigError, Settings, load
 from sso.core.encryption import Keyring
@@ -25,7 +26,7 @@ from tests.kit import postgres
 from tests.kit.browser import Browser, query
 from tests.kit.mailbox import path_of, wait_for_mails
 from tests.kit.password_reset import ask_for_link, mailed_link
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import QUICK, Server, run_sso, running
 
 LOGIN = "/proxy/api/login"
 PASSWORD = "known to developers"
@@ -185,5 +186,11 @@ def test_public_password_is_for_this_machine_only(tmp_path: Path) -> None:
 )
 def test_password_must_be_hard_to_guess(tmp_path: Path, password: str, text: str) -> None:
     with pytest.raises(ConfigError, match=f"^SSO_TEST_PLAYER_PASSWORD: .*({text})") as error:
-        load(None, {"SSO_TEST_PLAYER_PASSWORD": password, "SSO_DATA_DIR": str(tmp_path)})
+        check_test_player_setting(load(None, {"SSO_TEST_PLAYER_PASSWORD": password, "SSO_DATA_DIR": str(tmp_path)}))
     assert password not in str(error.value)
+
+
+def test_service_does_not_start_with_a_password_that_is_easy_to_guess(tmp_path: Path) -> None:
+    result = run_sso(tmp_path, "serve", SSO_DATA_DIR=str(tmp_path / "data"), SSO_TEST_PLAYER_PASSWORD="aaaaaaaaaaaa")
+    assert result.returncode != 0
+    assert "SSO_TEST_PLAYER_PASSWORD: Repeated letters and words are easy to guess" in result.stderr

@@ -290,7 +290,7 @@ def test_clients_of_a_realm_keep_what_can_be_kept(server: Server, tmp_path: Path
             "realm_client": "false",
         },
     }
-    clients = {
+    clients: dict[str, dict[str, object]] = {
         "bad id": {"publicClient": True},
         "no-flow": {"standardFlowEnabled": False, "directAccessGrantsEnabled": True},
         "weak-keys": {"clientAuthenticatorType": "client-jwt"},

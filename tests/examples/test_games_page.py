@@ -1,4 +1,4 @@
-"""The examples of docs/games.rst and docs/game_sessions.rst work as shown."""
+"""The examples of docs/games.rst, docs/sign_requests.rst and docs/game_sessions.rst work as shown."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
 
 DOCS = Path(__file__).parents[2] / "docs"
-TEXT = (DOCS / "games.rst").read_text() + (DOCS / "game_sessions.rst").read_text()
+TEXT = "".join((DOCS / f"{name}.rst").read_text() for name in ("games", "sign_requests", "game_sessions"))
 BASE = "/proxy/api/gameSession"
 STEP = re.compile(
     r"^    Ann opens /\?gsid=\{(?P<opened>\w+)\} and (?P<deed>.+)\n"

@@ -70,9 +70,8 @@ async def refresh(
 def new_proof(services: Services, jkt: str = "a" * 43, **fields: Any) -> DpopProof:
     """Returns a proof as it is after its signature was verified."""
     expires = int(services.database.clock.now()) + 300
-    return DpopProof(
-        **{"jkt": jkt, "jti": secret_token(), "expires": expires, "algorithm": "ES256", "nonce": ""} | fields
-    )
+    defaults: dict[str, Any] = {"jti": secret_token(), "expires": expires, "algorithm": "ES256", "nonce": ""}
+    return DpopProof(jkt=jkt, **defaults | fields)
 
 
 async def ban_everybody(services: Services) -> None:

@@ -168,7 +168,7 @@ async def test_public_client_needs_only_client_id_and_verifier(shop: Shop) -> No
 
 async def test_code_of_another_client_is_refused(shop: Shop) -> None:
     """The other client is cached as well."""
-    other = {"client_id": "other", "client_secret": OTHER_SECRET}
+    other: dict[str, Any] = {"client_id": "other", "client_secret": OTHER_SECRET}
     other_credentials = bearer(OTHER_SECRET, client_id="other")
     await shop.code()
     if shop.cached:

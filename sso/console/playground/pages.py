@@ -58,7 +58,8 @@ def demo_playground_pages() -> Blueprint:
 
     async def shown(values: dict[str, Any]) -> Response:
         current_language.set(SOURCE)
-        context = {**PAGE_DEFAULTS, "section": PLAYGROUND, "csrf": "", **values}
+        crumbs = [("/docs/change_permissions.html#playground", "Documentation")]
+        context = {**PAGE_DEFAULTS, "section": PLAYGROUND, "csrf": "", "crumbs": crumbs, **values}
         return await page("console/playground/page.html", page_title=TITLE, action=DEMO_PATH, **context)
 
     @routes.get("")
