@@ -154,6 +154,12 @@ def test_help_of_each_section_of_the_console_exists(site: Path) -> None:
         assert not anchor or f'id="{anchor}"' in text, section.key
 
 
+def test_names_in_tables_break_between_their_words(site: Path) -> None:
+    assert ">SSO_<wbr>BASE_<wbr>URL<" in (site / "settings.html").read_text()
+    assert "/<wbr>users/<wbr>{user_id}/<wbr>bans<" in (site / "endpoints.html").read_text()
+    assert "<wbr>" not in (site / "quickstarts" / "flask.html").read_text()
+
+
 def links_of(page: Path) -> set[Path]:
     found = re.findall(r'<a [^>]*href="([^"#:]+\.html)', page.read_text().partition("<article")[2])
     return {(page.parent / link).resolve() for link in found}
