@@ -67,8 +67,7 @@ class Database:
         self._breaker = CircuitBreaker()
         self._lag = LoopLag()
         self.epoch = 0  # counts opened connections: those before and after may be of different servers
-        self.read_scheduler = BatchScheduler()
-        self.write_scheduler = BatchScheduler()
+        self.scheduler = BatchScheduler()
         self.clock = DatabaseClock()
         self.telemetry = telemetry
         self.publish_topic: Callable[[str], None] = lambda _topic: None  # set to a function of the bus

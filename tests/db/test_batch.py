@@ -28,7 +28,7 @@ class SleepingDatabase:
     """Runs the statement WAIT: a batch takes as many seconds as its longest item asks for."""
 
     def __init__(self) -> None:
-        self.read_scheduler = BatchScheduler()
+        self.scheduler = BatchScheduler()
         self.telemetry = None
         self.batches: list[list[float]] = []
 

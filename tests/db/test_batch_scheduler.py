@@ -1,13 +1,11 @@
 """Batches start one after another, and do not wait for a slow one."""
 
 from typing import cast
-from unittest.mock import patch
 
 import pytest
 import trio
 import trio.testing
 
-from sso.db.batch import scheduler
 from sso.db.batch.scheduler import SLOW_S, BatchScheduler
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -123,7 +121,7 @@ class QuickDatabase:
     """Each statement takes a third of SLOW_S, independent of its number of items."""
 
     def __init__(self, scheduler: BatchScheduler) -> None:
-        self.read_scheduler = self.write_scheduler = scheduler
+        self.scheduler = scheduler
         self.telemetry = None
 
     async def run_sql(self, sql: str, columns: list[list[int]], *_: object) -> list[dict[str, int]]:
@@ -157,24 +155,6 @@ async def mean_batch_size(scheduler: BatchScheduler) -> float:
 
 async def test_scheduler_makes_batches_of_several_operations_larger(autojump_clock: trio.testing.MockClock) -> None:
     assert await mean_batch_size(BatchScheduler()) > 1.2 * await mean_batch_size(NoScheduler())
-
-
-async def test_statement_that_reads_does_not_wait_for_one_that_writes(database: Database) -> None:
-    write = Batch(
-        database,
-        BatchStatement(
-            "UPDATE throttle SET failures = 0 FROM {items} WHERE key = k RETURNING n", columns={"k": "bytea"}
-        ),
-    )
-    read = Batch(database, NUMBERS)
-    with patch.object(scheduler, "SLOW_S", 60.0):
-        began = await database.write_scheduler.enter()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(lambda: write(k=b""))
-            with trio.fail_after(30):
-                assert await read(number=1) is not None
-            assert write._running
-            database.write_scheduler.leave(began)
 
 
 async def test_statement_that_waits_does_not_delay_other_operations(database: Database) -> None:

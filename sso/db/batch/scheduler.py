@@ -3,8 +3,7 @@
 A statement for many items costs little more than one for a few, both here and in PostgreSQL. If the batches of all
 operations ran at once, each would be small. So a batch starts at once only if no other one runs. If the running batch
 takes long (it waits for a lock, a disk or a network, and leaves the CPU idle), the next one starts beside it. While all
-of them take long, more and more start together. Batches that only read do not wait for those that write: each kind has
-a scheduler of its own.
+of them take long, more and more start together.
 """
 
 from collections import deque

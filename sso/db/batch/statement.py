@@ -1,14 +1,11 @@
 """A statement that serves many items at once: named, typed columns in, at most one row per item out."""
 
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from sso.db.statement import Statement
 from sso.db.statement_name import StatementOrigin
-
-_WRITES = re.compile(r"\b(INSERT INTO|UPDATE|DELETE FROM|FOR SHARE|FOR KEY SHARE)\b")
 
 
 class BatchStatement:
@@ -61,11 +58,6 @@ class BatchStatement:
     @property
     def sql(self) -> str:
         return self.statement.sql
-
-    @cached_property
-    def is_write(self) -> bool:
-        """Whether the statement writes or locks rows, so that it may wait for others and for the disk."""
-        return _WRITES.search(self._sql) is not None
 
     @cached_property
     def name(self) -> str:

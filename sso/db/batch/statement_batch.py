@@ -43,7 +43,6 @@ class Batch:
         self, database: Database, statement: BatchStatement, *, observe: Callable[[int], None] | None = None
     ) -> None:
         self._database = database
-        self._scheduler = database.write_scheduler if statement.is_write else database.read_scheduler
         self._statement = statement
         self._pick = itemgetter(*statement.names)  # returns a tuple, or a lone value if there is one column
         self._width = len(statement.names)
@@ -98,12 +97,12 @@ class Batch:
 
     async def _lead(self, leader: _Item) -> None:
         """Nothing that it awaits can be cancelled: a cancelled leader must not fail the other items."""
-        began = await self._scheduler.enter()
+        began = await self._database.scheduler.enter()
         items = self._take_items(leader)
         try:
             await self._run(items)
         finally:
-            self._scheduler.leave(began)
+            self._database.scheduler.leave(began)
             for item in items:
                 _finish(item)
             self._release_slot(leader)
