@@ -106,7 +106,7 @@ def new_enemies(ground: Ground, writers: list[Connection], askers: list[Asker], 
     return enemies
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def ground(studio: Studio) -> Ground:
     return Ground(studio)
 
@@ -123,7 +123,7 @@ def writers(studio: Studio) -> Iterator[list[Connection]]:
     yield from connections(studio, studio.root)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def checks(studio: Studio, ground: Ground) -> Iterator[list[Checks]]:
     for opened in connections(studio, ground.ann):
         yield [Checks(ground, connection) for connection in opened]
