@@ -3,7 +3,7 @@
 A caller names its lanes, for example its network and its account. Its turn comes after the turns of the callers that
 wait in the same lanes, and before the second turn of any other lane. If a thousand callers wait in one lane, the first
 caller of another lane waits for one or two of them only. When the queue is full, the caller with the latest turn is
-refused.
+refused, and so is one who has waited for ``max_wait_s``.
 
 With ``max_per_lane``, a lane holds at most that many slots at a time. Its other callers wait, even if slots are free,
 in the order of their turns: no caller overtakes another one with which it shares a lane.
@@ -11,6 +11,7 @@ in the order of their turns: no caller overtakes another one with which it share
 
 import bisect
 import itertools
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ import trio
 
 
 class QueueFull(Exception):
-    """The queue is full and refuses this caller."""
+    """The queue refuses this caller, because it is full or the caller has waited for too long."""
 
 
 class _Waiter:
@@ -37,9 +38,12 @@ class _Waiter:
 
 
 class FairQueue:
-    def __init__(self, slots: int, max_waiting: int, *, max_per_lane: int | None = None) -> None:
+    def __init__(
+        self, slots: int, max_waiting: int, *, max_wait_s: float = math.inf, max_per_lane: int | None = None
+    ) -> None:
         self.slots = slots
         self.max_waiting = max_waiting
+        self._max_wait_s = max_wait_s
         self._max_per_lane = max_per_lane
         self._taken = 0
         self._held: Counter[Hashable] = Counter()  # slots by lane, if lanes are limited
@@ -69,17 +73,22 @@ class FairQueue:
             return
         waiter = _Waiter(self._next_turn(lanes), next(self._numbers), lanes)
         self._add(waiter)
+        with trio.move_on_after(self._max_wait_s) as scope:
+            await self._wait(waiter)
+        if scope.cancelled_caught or not waiter.is_admitted:
+            raise QueueFull
+
+    async def _wait(self, waiter: _Waiter) -> None:
+        """Waits until the caller is admitted or refused. If it is cancelled, it holds no slot."""
         try:
             await waiter.woken.wait()
         except trio.Cancelled:
             if waiter.is_admitted:
-                self._leave(lanes)
+                self._leave(waiter.lanes)
             elif not waiter.woken.is_set():
                 self._remove(waiter)
                 self._admit_waiters()  # it may have been in the way of another one
             raise
-        if not waiter.is_admitted:
-            raise QueueFull
 
     def _leave(self, lanes: tuple[Hashable, ...]) -> None:
         self._taken -= 1

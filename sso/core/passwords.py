@@ -14,6 +14,7 @@ from sso.core.thread_pool import ThreadPool, available_cpus
 MAX_PASSWORD_LENGTH = 1024  # at a login; new passwords are shorter
 SLOTS_PER_CPU = 4
 MAX_WAITING = 200
+MAX_WAIT_S = 5.0  # then a login is refused: its user would not wait for much longer
 
 
 class Hasher:
@@ -26,7 +27,7 @@ class Hasher:
     def __init__(self, time_cost: int, memory_kib: int, max_waiting: int = MAX_WAITING) -> None:
         self._argon2 = argon2.PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=1)
         self._dummy_hash = _hash_of_no_password(self._argon2)
-        self.queue = FairQueue(SLOTS_PER_CPU * available_cpus(), max_waiting)
+        self.queue = FairQueue(SLOTS_PER_CPU * available_cpus(), max_waiting, max_wait_s=MAX_WAIT_S)
         self._threads = ThreadPool(available_cpus())
 
     async def hash(self, password: str) -> str:

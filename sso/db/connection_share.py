@@ -8,11 +8,9 @@ Batches name no share: a batch serves many callers and is cheap.
 """
 
 from collections.abc import AsyncIterator, Hashable, Iterator
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-
-import trio
 
 from sso.core.fair_queue import FairQueue, QueueFull
 from sso.db.errors import Unavailable
@@ -27,8 +25,7 @@ class ConnectionShare:
 
     def __init__(self, size: int, max_wait_s: float = MAX_WAIT_S) -> None:
         self.size = size
-        self._max_wait_s = max_wait_s
-        self._queue = FairQueue(size, MAX_WAITING, max_per_lane=1)
+        self._queue = FairQueue(size, MAX_WAITING, max_wait_s=max_wait_s, max_per_lane=1)
 
     def __len__(self) -> int:
         """Returns how many calls wait."""
@@ -37,13 +34,11 @@ class ConnectionShare:
     @asynccontextmanager
     async def turn(self, lanes: tuple[Hashable, ...]) -> AsyncIterator[None]:
         """Holds a connection's place within the block. Raises Unavailable if the caller waits for too long."""
-        async with AsyncExitStack() as stack:
-            try:
-                with trio.fail_after(self._max_wait_s):
-                    await stack.enter_async_context(self._queue.slot(*lanes))
-            except (QueueFull, trio.TooSlowError):
-                raise Unavailable("too many calls are waiting") from None
-            yield
+        try:
+            async with self._queue.slot(*lanes):
+                yield
+        except QueueFull:
+            raise Unavailable("too many calls are waiting") from None
 
 
 @dataclass(frozen=True)

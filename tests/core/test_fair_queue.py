@@ -103,6 +103,22 @@ async def test_full_queue_refuses_the_caller_with_the_latest_turn(nursery: trio.
     assert users.served == ["flood 0", "other", "flood 1"]
 
 
+async def test_caller_who_has_waited_for_long_is_refused(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    users = Users(FairQueue(1, 10, max_wait_s=5), nursery)
+    await users.occupy()
+    await users.come("early", "lane 1")
+    await trio.sleep(3)
+    await users.come("late", "lane 2")
+    await trio.sleep(3)
+    assert (users.refused, len(users.queue)) == (["early"], 1)
+    await users.serve()
+    assert users.served == ["late"]
+    await users.come("next", "lane 1")
+    assert users.served == ["late", "next"]
+
+
 async def test_slots_are_returned_whatever_happens(nursery: trio.Nursery) -> None:
     queue = FairQueue(2, 10)
     users = Users(queue, nursery)

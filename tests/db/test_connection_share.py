@@ -74,7 +74,7 @@ async def test_transactions_of_a_share_leave_connections_to_others(dsn: str, use
 async def test_call_that_waits_for_too_long_is_refused_and_others_go_on(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database.shares.management, "_max_wait_s", 0.01)
+    monkeypatch.setattr(database.shares.management._queue, "_max_wait_s", 0.01)
     begun = trio.Event()
     shares = database.shares
 

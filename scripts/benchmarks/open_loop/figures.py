@@ -37,6 +37,7 @@ class KindFigures:
 class Figures:
     kinds: dict[str, KindFigures] = field(default_factory=lambda: defaultdict(KindFigures))
     lags: list[float] = field(default_factory=list)  # seconds from the moment when a request was due until it was sent
+    refusals: list[float] = field(default_factory=list)  # seconds until each 503, from the moment it was due
     seconds: float = 0.0
     cpu_seconds: float = 0.0  # of the load generator
 

@@ -228,6 +228,8 @@ class Generator:
         else:
             self._drop(connection)
         latency = time.perf_counter() - operation.counted_from
+        if failure == REFUSED:
+            self.figures.refusals.append(time.perf_counter() - operation.due)
         if failure:
             self._fail(operation, failure)
         elif latency < 0:
