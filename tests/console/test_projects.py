@@ -323,6 +323,7 @@ def test_roles_are_given_and_taken_on_the_page_of_a_user(
     browser.open(path)
     answer = browser.submit(path)  # nothing has changed, and no role was chosen
     assert (answer.status_code, browser.problem) == (422, "Choose a role.")
+    new_group(browser, base, "Group for a role")  # the page of a service offers roles if there is a group
     for other in (f"{base}/members/{browser.user_id}", f"{base}/services/{application}"):
         browser.open(other)
         assert (browser.submit(other).status_code, browser.problem) == (422, "Choose a role.")

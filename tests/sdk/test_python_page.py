@@ -109,9 +109,10 @@ def test_players_are_verified_and_asked_about(server: Server, players: dict[str,
 
 
 def test_changes_are_followed(server: Server, tmp_path: Path) -> None:
-    change = {"user_id": "4712", "application_id": 10, "data": {"roles": ["kicker"]}}
-    (tmp_path / "change.json").write_text(json.dumps({"permissions": [change]}))
-    server.sso("apply", str(tmp_path / "change.json"))
+    for roles in (["kicker"], []):  # bob has no role before and afterwards
+        change = {"user_id": "4712", "application_id": 10, "data": {"roles": roles}}
+        (tmp_path / "change.json").write_text(json.dumps({"permissions": [change]}))
+        server.sso("apply", str(tmp_path / "change.json"))
     stream = run_example(server, "def follow")["follow"]("")
     assert ("permissions_changed", "4712") in stream  # it ends with the first one that is found
     stream.close()
