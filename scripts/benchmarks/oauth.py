@@ -6,8 +6,8 @@ default that is the key set, a constant response.
 
 Compare the CPU time of the service and of PostgreSQL: requests per second also depend on the client, which runs on the
 same machine. ``--against peers`` measures other servers in turns with this one, on the same PostgreSQL. SSO_PEERS names
-the folder with their scripts, PEERS_DIR where they are installed. They are told the algorithm of ID tokens by
-ID_TOKEN_ALGORITHM, and have to obey.
+the folder with their scripts, PEERS_DIR where they are installed. Their scripts must use the algorithm of ID tokens
+that ID_TOKEN_ALGORITHM names.
 """
 
 import argparse
