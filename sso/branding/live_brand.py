@@ -10,7 +10,7 @@ from sso.branding.operations import TOPIC
 from sso.branding.record import fixed_fields
 from sso.branding.settings_brand import settings_brand
 from sso.bus.bus import Bus
-from sso.bus.subscriptions import Rescans
+from sso.bus.reloading import keep_loaded
 from sso.core.brand import Brand, CurrentBrand
 from sso.core.colour import Colour
 from sso.core.logo import Logo, check_logo
@@ -50,12 +50,8 @@ class LiveBrand:
         return await trio.to_thread.run_sync(check_logo, content) if content else None
 
     async def run(self, bus: Bus, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        with bus.subscribe(TOPIC, Rescans.OFTEN) as signals:
-            await self.load()
-            task_status.started()
-            while True:
-                await signals.receive()
-                try:
-                    await self.load()
-                except DatabaseError as error:
-                    log.warning("brand.read_failed", reason=str(error))
+        await keep_loaded(bus, TOPIC, self.load, _log_failure, task_status=task_status)
+
+
+def _log_failure(error: DatabaseError) -> None:
+    log.warning("brand.read_failed", reason=str(error))

@@ -13,6 +13,7 @@ import structlog
 import trio
 
 from sso.bus.bus import Bus
+from sso.bus.reloading import keep_loaded
 from sso.core import keys as key_material
 from sso.core.encryption import EncryptionError, Keyring
 from sso.core.jwt import Signer
@@ -102,14 +103,16 @@ class KeySet:
 
     async def run(self, bus: Bus, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Reloads the keys when they change and every few seconds. A failed reload keeps the keys in memory."""
-        with bus.subscribe(TOPIC) as signals:
+        await keep_loaded(bus, TOPIC, self._reload, _log_failure, task_status=task_status)
+
+    async def _reload(self) -> None:
+        try:
             await self.load()
-            task_status.started()
-            while True:
-                await signals.receive()
-                try:
-                    await self.load()
-                except DatabaseError as error:
-                    log.warning("keys.read_failed", reason=str(error))
-                except EncryptionError as error:  # no key of the database can sign, but those in memory can
-                    log.error("keys.decryption_failed", reason=str(error))
+        except EncryptionError as error:
+            if not self._chains:
+                raise
+            log.error("keys.decryption_failed", reason=str(error))  # those in memory can still sign
+
+
+def _log_failure(error: DatabaseError) -> None:
+    log.warning("keys.read_failed", reason=str(error))

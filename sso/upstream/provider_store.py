@@ -7,7 +7,7 @@ import trio
 
 from sso.accounts.ports import SignInProvider
 from sso.bus.bus import Bus
-from sso.bus.subscriptions import Rescans
+from sso.bus.reloading import keep_loaded
 from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
@@ -110,12 +110,8 @@ class ProviderList:
         )
 
     async def run(self, bus: Bus, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        with bus.subscribe(TOPIC, Rescans.OFTEN) as signals:
-            await self.load()
-            task_status.started()
-            while True:
-                await signals.receive()
-                try:
-                    await self.load()
-                except DatabaseError as error:
-                    log.warning("upstream.providers_read_failed", reason=str(error))
+        await keep_loaded(bus, TOPIC, self.load, _log_failure, task_status=task_status)
+
+
+def _log_failure(error: DatabaseError) -> None:
+    log.warning("upstream.providers_read_failed", reason=str(error))

@@ -27,6 +27,7 @@ SECRET = "a-secret-of-the-shop"
 URI = "https://shop.example.com/cb"
 BEARER_ONLY = ClientCredentials(bearer=sha1_bearer(URI, SECRET).decode())  # the request names no client
 CREDENTIALS = ClientCredentials("shop", bearer=BEARER_ONLY.bearer)
+WRONG_CREDENTIALS = ClientCredentials("shop", secrets=("another secret",))
 _USERS = Statement("SELECT user_id FROM users")
 
 

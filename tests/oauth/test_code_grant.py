@@ -3,7 +3,6 @@
 import pytest
 from structlog.testing import capture_logs
 
-from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.errors import (
     InvalidClient,
     InvalidDpopProof,
@@ -18,6 +17,7 @@ from sso.services import Services
 from tests.oauth.in_process import (
     CREDENTIALS,
     URI,
+    WRONG_CREDENTIALS,
     apply_client,
     ban_everybody,
     new_code,
@@ -25,8 +25,6 @@ from tests.oauth.in_process import (
     redeem,
     refresh,
 )
-
-WRONG = ClientCredentials("shop", secrets=("another secret",))
 
 
 @pytest.mark.parametrize("missing", ["code", "redirect_uri"])
@@ -49,7 +47,7 @@ async def test_code_is_blocked_after_failed_authentications_and_logged_once(serv
     with capture_logs() as logs:
         for _ in range(MAX_CODE_FAILURES + 1):
             with pytest.raises(InvalidClient):
-                await redeem(services, WRONG, code)
+                await redeem(services, WRONG_CREDENTIALS, code)
     assert [entry["event"] for entry in logs if entry["event"].startswith("oauth.")] == ["oauth.code_blocked"]
     with pytest.raises(InvalidGrant):
         await redeem(services, CREDENTIALS, code)
@@ -103,7 +101,7 @@ async def test_proof_of_a_request_that_is_refused_stays_usable(services: Service
     proof = new_proof(services)
     code = await new_code(services, profile="oidc")
     with pytest.raises(InvalidClient):
-        await redeem(services, WRONG, code, proof=proof)
+        await redeem(services, WRONG_CREDENTIALS, code, proof=proof)
     assert (await redeem(services, CREDENTIALS, code, proof=proof))["token_type"] == "DPoP"
 
 

@@ -23,6 +23,7 @@ from tests.oauth.in_process import (
     CREDENTIALS,
     SECRET,
     URI,
+    WRONG_CREDENTIALS,
     apply_client,
     ban_everybody,
     new_code,
@@ -32,7 +33,6 @@ from tests.oauth.in_process import (
 )
 
 BASIC = ClientCredentials("shop", secrets=(SECRET,))
-WRONG = ClientCredentials("shop", secrets=("another secret",))
 OTHER_URI = f"{URI}/elsewhere"
 
 
@@ -139,7 +139,7 @@ async def test_another_redirect_uri_is_refused(services: Services) -> None:
 async def test_failed_authentication_is_logged_and_leaves_the_token(services: Services) -> None:
     token = await new_refresh_token(services)
     with capture_logs() as logs:
-        assert isinstance(await refused(services, token, WRONG), InvalidClient)
+        assert isinstance(await refused(services, token, WRONG_CREDENTIALS), InvalidClient)
     failed = [entry for entry in logs if entry["event"] == "oauth.refresh_not_authenticated"]
     assert [(entry["client"], len(entry["grant"])) for entry in failed] == [("shop", 8)]
     assert await refresh(services, BASIC, token)

@@ -12,6 +12,7 @@ import structlog
 import trio
 
 from sso.bus.bus import Bus
+from sso.bus.reloading import keep_loaded
 from sso.bus.subscriptions import Rescans
 from sso.core.encryption import Keyring
 from sso.db.database import Database
@@ -219,15 +220,7 @@ class RequestRecorder:
     async def run(self, bus: Bus, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._write)
-            with bus.subscribe(TOPIC, Rescans.RARELY) as signals:
-                await self.load()
-                task_status.started()
-                while True:
-                    await signals.receive()
-                    try:
-                        await self.load()
-                    except DatabaseError as error:
-                        log.warning("recordings.read_failed", reason=str(error))
+            await keep_loaded(bus, TOPIC, self.load, _log_failure, rescans=Rescans.RARELY, task_status=task_status)
 
     async def _write(self) -> None:
         items: list[dict[str, Any]] = []
@@ -245,3 +238,7 @@ class RequestRecorder:
             except DatabaseError as error:
                 log.warning("recordings.write_failed", reason=str(error), requests=len(items))
             items.clear()
+
+
+def _log_failure(error: DatabaseError) -> None:
+    log.warning("recordings.read_failed", reason=str(error))
