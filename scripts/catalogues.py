@@ -1,6 +1,6 @@
 """The gettext catalogues of the pages and mails: extraction of the texts, update, compilation, missing translations.
 
-``scripts/translations`` runs it, and ``tests/web/test_catalogues.py`` checks with it that nothing was forgotten. The
+``scripts/translations`` runs it, and ``tests/source/test_catalogues.py`` checks with it that nothing was forgotten. The
 files to search are configured in ``pyproject.toml`` (``tool.babel``), as ``pybabel`` reads it.
 """
 

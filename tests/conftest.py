@@ -16,6 +16,7 @@ from sso.db.database import Database
 from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
+from tests.kit.constants import changed
 from tests.kit.file_order import DurationRecorder, new_seed, order_files, shuffle_tests
 from tests.kit.memory_folder import use_memory_for_temporary_files
 from tests.kit.open_database import open_database
@@ -28,6 +29,14 @@ from tests.kit.tls_context import share_default_context
 
 # Of the server that most files use.
 WITHOUT_LIMITS = {f"SSO_RATE_{name}": "0" for name in ("LOGIN", "AUTHORIZE", "USER_CODE", "ADMIN")}
+# Many servers wait for work at the same time. They look less often for what they learn by messages anyway.
+LONG_INTERVALS = {
+    "sso.bus.bus.RESCAN_S": 20,
+    "sso.db.figures.INTERVAL_S": 20,
+    "sso.db.listener.PROBE_EVERY_S": 20,
+    "sso.mail.sender.MEASURE_S": 20,
+    "sso.nodes.heartbeat.INTERVAL_S": 20,
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -203,7 +212,8 @@ def _new_server(
 ) -> Iterator[Server]:
     """A server with two workers and a new database."""
     dsn = postgres_server.fresh()
-    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_DATABASE_POOL": "5"} | settings
+    own = {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_DATABASE_POOL": "5", **changed(LONG_INTERVALS)}
+    settings = QUICK | own | settings
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
         yield server
     postgres_server.drop(dsn)

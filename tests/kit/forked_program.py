@@ -254,12 +254,13 @@ def _import_program() -> None:
 
 
 def _build_app() -> None:
-    """Builds the application once, which compiles its templates, statements and routes for all processes."""
+    """Builds the application once, which compiles its templates, statements, routes and records for all processes."""
     from sso.app import build_app
     from sso.config import Settings
     from sso.core.encryption import Keyring, MasterKey
     from sso.db.database import Database
     from sso.health import Health
+    from sso.openapi.document import build_document
     from sso.services import build
     from sso.telemetry.metrics import Metrics
 
@@ -268,6 +269,7 @@ def _build_app() -> None:
             Settings(data_dir=Path(folder)), Database("", cast(Any, None), 1), Keyring([MasterKey.generate()])
         )
         templates = build_app(services, Health(), Metrics()).jinja_env
+        build_document("", services.management.routes)
     for name in templates.list_templates():
         templates.get_template(name)
 

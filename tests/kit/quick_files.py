@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.kit.file_order import TESTS, durations
 
 BUDGET_S = 150.0  # of all files; five run at a time, and the start takes some seconds
-SLOW = ("browser", "cluster", "cost", "deploy", "e2e", "examples", "faults", "races", "rp")
+SLOW = ("browser", "cluster", "cost", "deploy", "e2e", "examples", "faults", "races", "rp", "source")
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from sso.config import SETTINGS
 from sso.environment import NO_SETTINGS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = {str(path.relative_to(ROOT / "docs")): path.read_text() for path in sorted((ROOT / "docs").glob("**/*.rst"))}
 # Settings that are documented as a family: ``SSO_POLL_*``.
 NAME = re.compile(r"\bSSO_[A-Z0-9_]*[A-Z0-9](?!\*)\b(?!_\*)")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scripts.package_diagram import arrows, box_of, graph, without_shortcuts
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).parents[2]
 DIAGRAMS = ROOT / "docs" / "diagrams"
 
 

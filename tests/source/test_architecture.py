@@ -302,7 +302,7 @@ def test_only_one_module_reads_the_environment() -> None:
 def test_test_modules_import_no_other_test_module() -> None:
     """What several of them use is in ``conftest.py`` or ``tests/kit``."""
     imported = re.compile(r"^\s*(?:from|import) tests\.(?:\w+\.)*test_\w+", re.MULTILINE)
-    tests = Path(__file__).parent
+    tests = Path(__file__).parents[1]
     assert [path.name for path in sorted(tests.rglob("*.py")) if imported.search(path.read_text())] == []
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 GUIDE = (
     (ROOT / "docs/architecture.rst").read_text().partition("Where to add code\n---")[2].partition("\nOther places:")[0]
 )
