@@ -113,9 +113,8 @@ class Load:
         wrong = self._ledger.wrong
         show_progress("checking tokens …")
         for tokens in self._ledger.tokens.values():
-            wrong += [
-                "session token refused" for token in tokens[-TOKENS_CHECKED:] if not await self._game.accepts(token)
-            ]
+            problems = [await self._game.problem_with(token) for token in tokens[-TOKENS_CHECKED:]]
+            wrong += filter(None, problems)
         wrong += [
             "refresh token refused" for token in self._ledger.refresh_tokens if not await self._site.refreshes(token)
         ]
