@@ -8,23 +8,19 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
-import trio
 
 from sso.admin.request import AdminRoute
 from sso.admin.rights import AdminRight, with_included
-from sso.config import load
-from sso.services import open_services
+from sso.services import Services
 from tests.admin.conftest import Administrator, administrator, service_token
-from tests.kit import postgres
 from tests.kit.browser import each_worker
 from tests.kit.long_tests import usual_part
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import Server
 from tests.perm.endpoints.conftest import FACTOR, Studio
 from tests.perm.endpoints.tokens import user_jwt
 
@@ -189,7 +185,7 @@ TABLE: dict[str, Row] = {
 
 @dataclass(frozen=True)
 class Service:
-    """A server of its own, on which users without rights see nothing, with one record of each kind."""
+    """A server on which users without rights see nothing, with one record of each kind."""
 
     studio: Studio
     routes: dict[str, AdminRoute]
@@ -218,21 +214,16 @@ class Service:
 
 
 @pytest.fixture(scope="module")
-def service(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ADMIN": "1000000"}
-    with ExitStack() as stack:
-        server = stack.enter_context(running(tmp_path_factory.mktemp("rights"), **settings, SSO_RATE_LOGIN="0"))
-        studio = Studio(server, stack.enter_context(server.client()))
-        workers = stack.enter_context(each_worker(server))
+def service(server: Server, studio: Studio) -> Iterator[Service]:
+    with each_worker(server) as workers:
         yield Service(studio, read_routes(server), create_records(studio), workers)
 
 
 def read_routes(server: Server) -> dict[str, AdminRoute]:
-    async def read() -> dict[str, AdminRoute]:
-        async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
-            return {f"{route.method} {route.path}": route for route in services.management.routes}
+    async def read(services: Services) -> dict[str, AdminRoute]:
+        return {f"{route.method} {route.path}": route for route in services.management.routes}
 
-    return trio.run(read)
+    return server.run_with_services(read)
 
 
 def create_records(studio: Studio) -> dict[str, str]:

@@ -9,15 +9,13 @@ from typing import Any, cast
 
 import httpx
 import pytest
-import trio
 
 from sso.admin.rights import AdminRight, with_included
 from sso.app import build_app
-from sso.config import load
 from sso.console.sections import OVERVIEW, SECTIONS
 from sso.console.visit import ConsoleVisit, RecentQuestion
 from sso.health import Health
-from sso.services import open_services
+from sso.services import Services
 from sso.telemetry.metrics import Metrics
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
@@ -164,15 +162,14 @@ PAGES_THAT_CREATE = {
 def rules(server: Server) -> dict[str, set[str]]:
     """The paths of the console, with their methods."""
 
-    async def read() -> dict[str, set[str]]:
-        async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
-            paths: dict[str, set[str]] = {}
-            for rule in build_app(services, Health(), Metrics()).url_map.iter_rules():
-                if rule.rule.startswith("/console"):
-                    paths.setdefault(rule.rule, set()).update((rule.methods or set()) & {"GET", "POST"})
-            return paths
+    async def read(services: Services) -> dict[str, set[str]]:
+        paths: dict[str, set[str]] = {}
+        for rule in build_app(services, Health(), Metrics()).url_map.iter_rules():
+            if rule.rule.startswith("/console"):
+                paths.setdefault(rule.rule, set()).update((rule.methods or set()) & {"GET", "POST"})
+        return paths
 
-    return trio.run(read)
+    return server.run_with_services(read)
 
 
 @pytest.fixture(scope="module")
@@ -275,8 +272,7 @@ def test_user_without_rights_sees_a_helpful_page_and_nothing_else(rules: dict[st
                 answer = browser.get(path_of(rule))
                 assert (answer.status_code, "no right to administer" in answer.text) == (403, True), rule
             if "POST" in methods:
-                token = browser.form("/logout")["csrf"]
-                assert browser.post(path_of(rule), {"csrf": token}).status_code == 403, rule
+                assert send(browser, rule).status_code == 403, rule
         assert "/console" not in browser.open_account().text
 
 
@@ -331,13 +327,19 @@ def test_forms_need_recent_authentication_unless_they_are_harmless(studio: Studi
     ],
 )
 def test_fields_that_create_power_need_recent_authentication(
-    studio: Studio, changeable: dict[str, str], kind: str, fields: dict[str, str], asks: bool
+    old_session: ConsoleBrowser, changeable: dict[str, str], kind: str, fields: dict[str, str], asks: bool
 ) -> None:
-    with ConsoleBrowser(studio.server, studio.root) as browser:
-        browser.open(changeable[kind])
-        browser.forget_authentication()
-        answer = browser.submit(changeable[kind], **fields)
+    old_session.open(changeable[kind])
+    answer = old_session.submit(changeable[kind], **fields)
     assert ("Confirm that it is you" in answer.text) == asks, answer.text
+
+
+@pytest.fixture(scope="module")
+def old_session(studio: Studio) -> Iterator[ConsoleBrowser]:
+    """A browser of root, who has not authenticated recently."""
+    with ConsoleBrowser(studio.server, studio.root) as browser:
+        browser.forget_authentication()
+        yield browser
 
 
 @pytest.fixture(scope="module")

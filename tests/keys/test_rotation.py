@@ -179,7 +179,7 @@ def published_sets(server: Server, times: int = 12) -> set[str]:
     """Returns the sets that many connections get at both paths, so that both workers answer some of them."""
     texts = set()
     for _ in range(times):
-        with server.client(verify=False) as client:
+        with server.client() as client:
             for path in SETS:
                 answer = client.get(path)
                 assert answer.status_code == 200
@@ -200,7 +200,7 @@ def test_both_paths_publish_the_same_set(rotating: Server) -> None:
     (text,) = published_sets(rotating)
     by_algorithm = {jwk["alg"]: set(jwk) - {"kid", "use", "alg", "kty"} for jwk in orjson.loads(text)["keys"]}
     assert by_algorithm == {"RS256": {"n", "e"}, "ES256": {"crv", "x", "y"}, "EdDSA": {"crv", "x"}}
-    with rotating.client(verify=False) as client:
+    with rotating.client() as client:
         for path in SETS:
             answer = client.get(path)
             assert answer.headers["Content-Type"] == "application/json"
@@ -215,10 +215,10 @@ def test_all_workers_publish_a_new_key_before_any_token_uses_it(rotating: Server
 
     def log_in_repeatedly() -> None:
         while not stop.is_set():
-            with rotating.client(verify=False) as client:
+            with rotating.client() as client:
                 fields = {"login": "ann@example.com", "password": PASSWORD, "factor": "d"}
                 token = client.post(LOGIN, json=fields).json()["jwt"]
-            with rotating.client(verify=False) as other:  # possibly another worker
+            with rotating.client() as other:  # possibly another worker
                 seen.append((pyjwt.get_unverified_header(token)["kid"], kids(other.get(SETS[len(seen) % 2]).text)))
             time.sleep(0.1)
 

@@ -18,7 +18,7 @@ class Operation:
     path: str  # such as /api/admin/users/{user_id}
     answers: dict[str, Any]
 
-    @property
+    @cached_property
     def pattern(self) -> re.Pattern[str]:
         return re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(self.path)))
 
@@ -28,6 +28,7 @@ class ApiDocument:
         self.document = document
         # A client may get new fields one day, so the document allows them. A field that it lacks is an error here.
         self._components = closed(document["components"])
+        self._validators: dict[tuple[str, int], Draft202012Validator] = {}  # by operation and status
 
     @cached_property
     def operations(self) -> dict[str, Operation]:
@@ -52,16 +53,20 @@ class ApiDocument:
         if operation is None or not response.headers.get("Content-Type", "").startswith("application/json"):
             return None
         name = f"{operation.id} {response.status_code}"
-        answer = operation.answers.get(str(response.status_code))
-        assert answer is not None, f"{name}: the document does not have this status"
-        if reference := answer.get("$ref"):
-            answer = self.document["components"]["responses"][reference.rpartition("/")[2]]
-        errors = list(self._validator(answer["content"]["application/json"]["schema"]).iter_errors(response.json()))
+        errors = list(self._validator(operation, response.status_code).iter_errors(response.json()))
         assert not errors, f"{name}: {[(list(error.path), error.message[:300]) for error in errors[:3]]}"
         return operation.id
 
-    def _validator(self, schema: dict[str, Any]) -> Draft202012Validator:
-        return Draft202012Validator({**closed(schema), "components": self._components})
+    def _validator(self, operation: Operation, status: int) -> Draft202012Validator:
+        if (operation.id, status) not in self._validators:
+            answer = operation.answers.get(str(status))
+            assert answer is not None, f"{operation.id} {status}: the document does not have this status"
+            if reference := answer.get("$ref"):
+                answer = self.document["components"]["responses"][reference.rpartition("/")[2]]
+            schema = closed(answer["content"]["application/json"]["schema"])
+            validator = Draft202012Validator({**schema, "components": self._components})
+            self._validators[operation.id, status] = validator
+        return self._validators[operation.id, status]
 
 
 def closed(schema: Any) -> Any:

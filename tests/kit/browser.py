@@ -26,6 +26,7 @@ SESSION, VISIT = "sso_session", "sso_visit"
 OWN_SCRIPTS = re.compile(
     r'<script src="/static/[a-z-]+\.js" defer></script>|<script type="application/json" id="[a-z-]+">[^<]*</script>'
 )
+_FORM = re.compile(r"<form\b.*?</form>", re.DOTALL)
 _numbers = itertools.count(1)
 
 
@@ -45,7 +46,8 @@ class Forms(HTMLParser):
         self._fields: dict[str, str] | None = None
         self._open_field = ""  # the select or textarea whose content is being read
         self._has_option = False  # of the open select: the first one is sent, unless another is selected
-        self.feed(page)
+        for form in _FORM.findall(page):  # the rest of a page takes longer
+            self.feed(form)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}

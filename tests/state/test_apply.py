@@ -202,43 +202,29 @@ async def test_disabling_ends_sessions_and_tokens_and_enabling_does_not(services
     assert (again.disabled, again.valid_from) == (False, ann.valid_from)
 
 
-@pytest.mark.parametrize(
-    ("last", "where"),
-    [
-        ({"user_id": "2002", "login": "ANN@example.com"}, "users[1].login: belongs to another user_id"),
-        ({"user_id": "1001", "login": "bob@example.com"}, "users[1].login: belongs to another user_id"),
-    ],
-)
-async def test_login_of_another_user_is_refused_and_changes_nothing(
-    services: Services, last: dict[str, Any], where: str
-) -> None:
+async def test_login_of_another_user_is_refused_and_changes_nothing(services: Services) -> None:
     await apply(services, USER, {"user_id": "1002", "login": "bob@example.com"})
     before = await everything(services)
-    with pytest.raises(FieldError) as caught:
-        await apply(services, {"login": "new@example.com"}, last, clients=(SHOP,))
-    assert str(caught.value) == where
-    assert await everything(services) == before
+    for last in ({"user_id": "2002", "login": "ANN@example.com"}, {"user_id": "1001", "login": "bob@example.com"}):
+        with pytest.raises(FieldError) as caught:
+            await apply(services, {"login": "new@example.com"}, last, clients=(SHOP,))
+        assert str(caught.value) == "users[1].login: belongs to another user_id"
+        assert await everything(services) == before
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        (
-            {"redirect_uris": ["ftp://shop.example.com/x#frag"]},
-            "redirect_uris[0]: expected an absolute",
-        ),
-        ({"redirect_uris": ["https://a.example.com/x"], "redirect_hosts": ["b.example.com"]}, "redirect_uris[0]: "),
+async def test_client_that_the_management_api_refuses_is_refused(services: Services) -> None:
+    uris = ["https://a.example.com/x"]
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"redirect_uris": ["ftp://shop.example.com/x#frag"]}, "redirect_uris[0]: expected an absolute"),
+        ({"redirect_uris": uris, "redirect_hosts": ["b.example.com"]}, "redirect_uris[0]: "),
         ({"public": True, "profile": "strict"}, "public: needs the profile oidc"),
         ({"profile": "strict", "grant_types": ["client_credentials"]}, "grant_types: client_credentials needs"),
-    ],
-)
-async def test_client_that_the_management_api_refuses_is_refused(
-    services: Services, fields: dict[str, Any], problem: str
-) -> None:
-    with pytest.raises(FieldError) as error:
-        await apply(services, clients=({"client_id": "other"}, {"client_id": "shop", **fields}))
-    assert str(error.value).startswith(f"clients[1].{problem}")
-    assert await list_client_rows(services.database) == []
+    ]
+    for fields, problem in wrong:
+        with pytest.raises(FieldError) as error:
+            await apply(services, clients=({"client_id": "other"}, {"client_id": "shop", **fields}))
+        assert str(error.value).startswith(f"clients[1].{problem}")
+        assert await list_client_rows(services.database) == []
 
 
 async def test_concurrent_runs_of_a_document_equal_one_run(services: Services) -> None:

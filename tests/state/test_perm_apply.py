@@ -36,7 +36,7 @@ async def refused(services: Services, document: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-async def test_document_creates_all_sections(services: Services) -> None:
+async def test_document_creates_all_sections_and_a_second_run_changes_nothing(services: Services) -> None:
     counts = await apply(services, studio())
     assert (counts.created, counts.unchanged) == (2 + 1 + 1 + 1 + 1 + 1, 0)  # the rest is changed
     assert counts.warnings == ()
@@ -48,15 +48,30 @@ async def test_document_creates_all_sections(services: Services) -> None:
     key = await services.permissions.access_keys.authenticate(SECRET)
     assert key is not None
     assert key.application_id == 40
-
-
-async def test_second_run_changes_nothing(services: Services) -> None:
-    first = await apply(services, studio())
+    await check_audit_trail(services)
     before = await traces(services)
     second = await apply(services, studio())
     assert (second.created, second.changed) == (0, 0)
-    assert second.unchanged == first.created + first.changed + first.unchanged
+    assert second.unchanged == counts.created + counts.changed + counts.unchanged
     assert await traces(services) == before
+
+
+async def check_audit_trail(services: Services) -> None:
+    """Entries name the operator and contain no secret."""
+    entries = await trail.read(services.database, AuditFilter(limit=200))
+    assert {entry["user_id"] for entry in entries} == {""}
+    assert {entry["operation"] for entry in entries} >= {
+        "project.publish",
+        "project.save",
+        "application.create",
+        "schema.save",
+        "role.save",
+        "group.create",
+        "membership.save",
+        "permissions.save",
+        "access_key.create",
+    }
+    assert SECRET not in str(entries)
 
 
 async def test_concurrent_runs_are_serialized(services: Services) -> None:
@@ -305,24 +320,6 @@ async def test_new_comment_of_an_access_key_keeps_its_value(services: Services) 
     assert (await apply(services, {"access_keys": [{"application_id": 40, "hash": SECRET}]})).unchanged == 1
 
 
-async def test_audit_entries_name_the_operator_and_contain_no_secret(services: Services) -> None:
-    await apply(services, studio())
-    entries = await trail.read(services.database, AuditFilter(limit=200))
-    assert {entry["user_id"] for entry in entries} == {""}
-    assert {entry["operation"] for entry in entries} >= {
-        "project.publish",
-        "project.save",
-        "application.create",
-        "schema.save",
-        "role.save",
-        "group.create",
-        "membership.save",
-        "permissions.save",
-        "access_key.create",
-    }
-    assert SECRET not in str(entries)
-
-
 async def test_removed_records_are_not_restored(services: Services) -> None:
     await apply(services, studio())
     await services.database.transaction(lambda tx: remove_project(tx, AuditActor(), "red_dawn"))
@@ -341,7 +338,7 @@ async def test_removed_records_are_not_restored(services: Services) -> None:
         assert await refused(services, {section: change}) == f"{place}: is removed"
 
 
-async def test_user_limit_of_a_role_is_enforced(services: Services) -> None:
+async def test_members_must_exist_and_user_limits_are_enforced(services: Services) -> None:
     document = studio()
     document["roles"]["40"].append({"name": "captain", "user_limit": 1})
     document["permissions"] = [
@@ -349,15 +346,11 @@ async def test_user_limit_of_a_role_is_enforced(services: Services) -> None:
     ]
     assert await refused(services, document) == "permissions[1].data.roles: captain can have at most 1 users"
 
-
-async def test_user_limit_counts_memberships(services: Services) -> None:
     document = studio()
     document["roles"]["1"] = [{"name": "viewer", "user_limit": 1}]
     document["memberships"][0]["users"].append({"user_id": ANN, "roles": {"project": ["viewer"]}})
     assert (await refused(services, document)).startswith("memberships[0].roles: viewer can have at most 1 users")
 
-
-async def test_members_must_exist(services: Services) -> None:
     document = studio()
     document["memberships"][0]["users"].append({"user_id": "5009", "roles": {"project": ["viewer"]}})
     assert await refused(services, document) == "memberships[0].users: there is no user 5009"
@@ -368,15 +361,11 @@ async def test_document_keeps_an_administrator_of_a_project(services: Services) 
     without = {"memberships": [{"id": "red_dawn", "users": []}]}
     with pytest.raises(LastAdministrator, match="the project would have no administrator with access to it"):
         await apply(services, without)
+    with pytest.raises(LastAdministrator, match="no administrator with access"):
+        await apply(services, {"roles": {"1": [{"name": "admin", "condition": {"tag": "nobody"}}]}})
     await apply(services, without | {"projects": [{"title": "Red Dawn", "admins": ["bob@example.com"]}]})
     membership = await read_membership(services.database, "red_dawn")
     assert membership["users"] == [{"user_id": BOB, "roles": {"project": ["admin"]}}]
-
-
-async def test_document_keeps_the_role_of_administrators(services: Services) -> None:
-    await apply(services, studio())
-    with pytest.raises(LastAdministrator, match="no administrator with access"):
-        await apply(services, {"roles": {"1": [{"name": "admin", "condition": {"tag": "nobody"}}]}})
 
 
 async def test_application_settings_are_merged_by_key(services: Services) -> None:
