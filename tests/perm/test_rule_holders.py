@@ -12,7 +12,6 @@ from sso.perm.operations.rule_holders import RuleHolders
 from sso.perm.operations.rule_search import ALL_SECTIONS, EVERYTHING, HolderQuestion
 from sso.perm.stores import rule_candidates
 from sso.perm.stores.facts import StoredFacts
-from sso.perm.stores.seed import seed_central_application
 from tests.kit.postgres import execute
 
 APPLICATION, USERS = 10, 30
@@ -60,7 +59,6 @@ def filled(dsn: str) -> None:
 
 @pytest.fixture
 async def holders(filled: None, database: Database, monkeypatch: pytest.MonkeyPatch) -> RuleHolders:
-    await seed_central_application(database)
     monkeypatch.setattr(rule_candidates, "WINDOW", 5)
     return RuleHolders(database, StoredFacts(database))
 
