@@ -66,6 +66,7 @@ class Studio:
         self.client = client
         # The keeper is the administrator of projects without other administrators.
         self.root, self.keeper = self.users(2)
+        assert self.root.jwt  # logged in before a test changes anything
         self.give_roles(self.root, "root")
 
     def user(self, *, second_factor: bool = False, **fields: Any) -> ApiUser:
