@@ -183,7 +183,7 @@ def test_erasure_asks_games_until_each_address_has_accepted(server: Server, game
     """Also over a restart of the service, with two workers. Each address accepts each user once."""
     sources = [{"remove": game.address("/first", 204)}, {"remove": game.address("/second", 503)}]
     application_id = new_application(server, data_sources=sources)
-    logins = [unique_user(server) for _ in range(4)]
+    logins = [unique_user(server) for _ in range(2)]
     for login in logins:
         sign_in(server, login, application_id)
     users = [erase(server, login) for login in logins]
