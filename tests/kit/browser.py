@@ -132,7 +132,7 @@ class Browser:
 
     @property
     def is_signed_in(self) -> bool:
-        return self.http.get("/account").status_code == 200
+        return self.http.get("/account/history").status_code == 200  # a smaller page than /account
 
     @property
     def problem(self) -> str:
