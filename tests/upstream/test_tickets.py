@@ -71,16 +71,17 @@ def test_ticket_creates_its_player_and_signs_in_once(server: Server, store: AnyS
 
 
 def test_ticket_can_be_sent_again_after_an_outage(server: Server, store: AnyStore) -> None:
+    """The keys of some stores are kept, so all outages come before the first success."""
     provider_id = add_store(server, store)
-    for fault in ("down", "large", "redirect", "no json"):
-        ticket = store.ticket()
-        store.fault = fault
+    tickets = {fault: store.ticket() for fault in ("down", "large", "redirect", "no json")}
+    for store.fault, ticket in tickets.items():
         answer = send(server, provider_id, ticket)
-        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5"), (fault, answer.text)
+        assert (answer.status_code, answer.headers.get("Retry-After")) == (503, "5"), (store.fault, answer.text)
         assert refusal(server, provider_id, "upstream.store_failed")
-        store.fault = ""
-        assert send(server, provider_id, ticket).json()["created"] is (fault == "down"), fault
-        assert "/elsewhere" not in store.requests
+    store.fault = ""
+    created = [send(server, provider_id, ticket).json()["created"] for ticket in tickets.values()]
+    assert created == [True, False, False, False]
+    assert "/elsewhere" not in store.requests
 
 
 def test_many_first_tickets_of_a_store_account_create_one_player(server: Server, steam_store: SteamStore) -> None:
