@@ -3,6 +3,7 @@
 A process that has imported the program waits for orders of all processes of a test run; for each, it forks. The new
 process gets the environment, the folder, the arguments and the open files of the order, becomes the leader of a
 session, and runs the program as ``python -m sso`` does. Tests about the start of the interpreter itself use subprocess.
+With the name of a Python script as the first argument, the process runs this script, which can use the program.
 """
 
 import atexit
@@ -12,6 +13,7 @@ import gc
 import importlib
 import os
 import pkgutil
+import runpy
 import select
 import shutil
 import signal
@@ -297,11 +299,15 @@ def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> No
     os.environ.update(order["environment"])
     sys.argv = [str(ROOT / "sso/__main__.py"), *order["arguments"]]
     sys.path[0] = order["folder"]
-    if order["arguments"][:1] == ["serve"]:  # other commands may want an empty database
+    first = next(iter(order["arguments"]), "")
+    if first == "serve":  # other commands may want an empty database
         use_prepared_data()
         use_quick_signing_key(number)
     set_constants(os.environ.pop(CONSTANTS, "{}"))
     try:
+        if first.endswith(".py"):
+            runpy.run_path(first, run_name="__main__")
+            sys.exit()
         main()
     except SystemExit as error:
         _exit(error.code)

@@ -44,7 +44,7 @@ def run_sso_on_terminal(
     stdin: IO[bytes] | None = None,
     answers: Answers = (),
 ) -> tuple[int, str]:
-    """Runs a command of the program `sso` in a forked process (kit/forked_program.py).
+    """Runs a command of the program `sso`, or a script, in a forked process (kit/forked_program.py).
 
     ``answers`` are prompts in their order, each with the line that is typed once the prompt is shown.
     """
