@@ -13,7 +13,6 @@ import structlog
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
 from sso.db.database import Database
-from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
 from tests.kit.constants import changed
@@ -179,7 +178,6 @@ def settings(tmp_path: Path) -> Settings:
 async def services(settings: Settings, database: Database, keyring: Keyring) -> Services:
     services = build(settings, database, keyring)
     await services.key_rotation.ensure_signing_keys("ES256")
-    await seed_central_application(database)
     await services.keys.load()
     return services
 

@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
 
 def add_load_options(parser: argparse.ArgumentParser, rate: float) -> None:
     parser.add_argument("--rate", type=float, default=rate, help=f"logins per second (default: {rate:g})")
-    parser.add_argument("--users", type=int, default=20, help="number of players (default: 20)")
+    parser.add_argument("--users", type=int, default=load.USERS, help=f"number of players (default: {load.USERS})")
     parser.add_argument(
         "--confirm-after", type=float, default=0.3, metavar="SECONDS", help="how long polls are held (default: 0.3)"
     )

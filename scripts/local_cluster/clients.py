@@ -104,8 +104,8 @@ class Game:
             wake_up_s = trio.current_time() - confirmed_at[0] if confirmed_at else 0.0
             self._ledger.record_delivery(user, result["token"], max(0.0, wake_up_s))
             await trio.sleep(self._check_after_s)
-            if not await self.accepts(result["token"]):
-                self._ledger.wrong.append(f"{gsid}: the session token is refused")
+            if problem := await self.problem_with(result["token"]):
+                self._ledger.record_wrong(f"{gsid} of {login(user)}: {problem}")
         elif confirmed_at:
             self._ledger.lost.append(f"{gsid}: {result}")
 
@@ -126,12 +126,12 @@ class Game:
         response = await request(self._http, self._ledger, "POST", "/proxy/api/login", json=body)
         return str(response.json()["user_id"])
 
-    async def accepts(self, token: str) -> bool:
-        """Returns whether the service accepts a session token."""
+    async def problem_with(self, token: str) -> str:
+        """Returns how the service refuses a session token, or nothing if it accepts it."""
         answer = await request(
             self._http, self._ledger, "POST", "/proxy/api/login", json={"token": token, "nojwt": "1"}
         )
-        return bool(answer.status_code == 200)
+        return "" if answer.status_code == 200 else f"session token refused: {answer.status_code} {answer.text[:200]}"
 
 
 def game_http(base_url: str) -> httpx.AsyncClient:

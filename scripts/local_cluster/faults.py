@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from scripts.local_cluster import cluster, load
 from scripts.local_cluster.cluster import say
@@ -49,7 +50,8 @@ def run(plan: Plan, seed: int | None = None, only: str = "") -> bool:
         fault(machine, choose)
         cluster.wait_until_healthy()
         text = name.format(machine=machine.name)
-        say(f"{sum(counts.values())}. {text}: healthy after {time.monotonic() - began:.0f} s")
+        seconds = time.monotonic() - began
+        say(f"{datetime.now(UTC):%H:%M:%S} {sum(counts.values())}. {text}: healthy after {seconds:.0f} s")
     report, _ = clients.communicate(timeout=plan.seconds + CHECK_S)
     print(report)
     summary = ", ".join(f"{count} x {name.format(machine='a machine')}" for name, count in counts.items())

@@ -5,8 +5,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import trio
+
+SHOWN = 20  # lines of the report about what was lost
 
 
 @dataclass
@@ -47,6 +50,9 @@ class Ledger:
             self.longest_gap_s = max(self.longest_gap_s, now - self.last_delivery)
         self.last_delivery = now
 
+    def record_wrong(self, text: str) -> None:
+        self.wrong.append(f"{datetime.now(UTC):%H:%M:%S} {text}")
+
     @property
     def is_clean(self) -> bool:
         return not self.lost and not self.wrong
@@ -64,7 +70,7 @@ class Ledger:
             f"answer     p50 {p50:.0f} ms, p99 {p99:.0f} ms after the confirmation",
             f"gap        {self.longest_gap_s:.1f} s at most without a delivery",
             f"repeated   {dict(self.failures) or 'no request'}",
-            *self.lost[:5],
-            *self.wrong[:5],
+            *self.lost[:SHOWN],
+            *self.wrong[:SHOWN],
         ]
         return "\n".join(lines)

@@ -11,6 +11,7 @@ from pathlib import Path
 from scripts.local_cluster import network
 from scripts.local_cluster.layout import Machine
 
+_started: list[subprocess.Popen[bytes]] = []  # nothing waits for them
 # PostgreSQL refuses to run as root. In a user namespace the process has another user id, and still reads this checkout.
 UNPRIVILEGED = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
 
@@ -32,6 +33,7 @@ def start(machine: Machine, service: str, program: Sequence[str], environment: M
             cwd=machine.folder,
             start_new_session=True,
         )
+    _started.append(process)
     _pid_file(machine, service).write_text(f"{process.pid} {_start_time(process.pid)}")
 
 

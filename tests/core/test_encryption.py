@@ -149,23 +149,23 @@ def test_concurrent_threads_create_one_key(path: Path) -> None:
     assert len({ring.keys[0].id for ring in rings}) == 1
 
 
-def create_key(path: Path, start: Barrier, ids: "multiprocessing.SimpleQueue[str]") -> None:
-    start.wait(120)
-    ids.put(Keyring.open_or_create(path).keys[0].id)
+def create_keys(paths: list[Path], start: Barrier, ids: "multiprocessing.SimpleQueue[tuple[Path, str]]") -> None:
+    for path in paths:
+        start.wait(120)
+        ids.put((path, Keyring.open_or_create(path).keys[0].id))
 
 
 def test_concurrent_processes_create_one_key(tmp_path: Path) -> None:
     fork = multiprocessing.get_context("fork")
-    for round_number in range(10):
-        path = tmp_path / str(round_number) / "secret.key"
-        start, queue = fork.Barrier(4), fork.SimpleQueue()
-        children = [fork.Process(target=create_key, args=(path, start, queue)) for _ in range(4)]
-        for child in children:
-            child.start()
-        ids = {queue.get() for _ in children}
-        for child in children:
-            child.join(120)
-        assert len(ids) == 1
+    paths = [tmp_path / str(number) / "secret.key" for number in range(10)]
+    start, queue = fork.Barrier(4), fork.SimpleQueue()
+    children = [fork.Process(target=create_keys, args=(paths, start, queue)) for _ in range(4)]
+    for child in children:
+        child.start()
+    ids = {queue.get() for _ in range(len(children) * len(paths))}
+    for child in children:
+        child.join(120)
+    assert sorted(path for path, _ in ids) == paths  # each has one id
 
 
 def test_key_that_another_process_added_is_read_when_it_is_needed(path: Path) -> None:

@@ -42,7 +42,7 @@ class Postgres:
         self.pid = pid  # of the postmaster
 
     def fresh(self) -> str:
-        """Returns a migrated database that contains nothing."""
+        """Returns a migrated database that contains the built-in rows alone."""
         if self._unused:
             return self._unused.pop()
         if not self._new:

@@ -1,4 +1,4 @@
-"""A migrated data directory of PostgreSQL, which the embedded servers of all tests start with.
+"""A data directory of PostgreSQL, which the embedded servers of all tests start with: migrated, with built-in rows.
 
 It is created once for all processes of a test run; a copy takes a fraction of the time of initdb and the migrations.
 Only ``sso serve`` in a forked process and ``join_prepared`` use it: other commands may want an empty database.
@@ -11,14 +11,19 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
+import trio
+
+from sso.db.database import Database
 from sso.db.embedded import Embedded, join, start
 from sso.db.embedded.binaries import Binaries
 from sso.db.embedded.files import Account, Lock
 from sso.db.migrate import migrate
+from sso.perm.stores.seed import seed_central_application
 
 _FOLDER = "FOLDER_OF_PREPARED_DATA"  # an environment variable, for the other processes of this run
 _create_data = start.create_data
@@ -64,9 +69,17 @@ def prepare() -> None:
             server = join(folder / "new")
             pid = server.pid()
             migrate(server.dsn())
+            with ThreadPoolExecutor(1) as thread:  # this one may already run Trio
+                thread.submit(trio.run, _seed, server.dsn()).result()
             server.close()
             wait_until_ended(pid)
             (folder / "new/postgres/data").rename(_prepared())
+
+
+async def _seed(dsn: str) -> None:
+    """Writes what the first worker of a service would write."""
+    async with Database.open(dsn, 1) as database:
+        await seed_central_application(database)
 
 
 def copy_prepared(data: Path) -> None:

@@ -50,6 +50,12 @@ class RegistrationService:
     def change(self, client_id: str, **fields: Any) -> httpx.Response:
         return self.admin("PATCH", f"/clients/{path_id(client_id)}", json=fields)
 
+    def waiting(self) -> list[dict[str, Any]]:
+        """The clients that wait for an approval."""
+        answer = self.admin("GET", "/clients", params={"approved": "0", "limit": "1000"})
+        data: list[dict[str, Any]] = answer.json()["data"]
+        return data
+
     def approve(self, client_id: str) -> None:
         answer = self.change(client_id, approved=True)
         assert answer.status_code == 200, answer.text

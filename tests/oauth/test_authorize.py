@@ -3,7 +3,7 @@
 import html
 import socket
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import cycle, product
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -12,7 +12,7 @@ import pytest
 from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site, next_path_of, pkce, query_of
 from tests.kit.postgres import Postgres
 from tests.kit.redirect_uris import REFUSED
-from tests.kit.server import QUICK, Server, until
+from tests.kit.server import QUICK, Server, running, until
 
 # The test server has no TLS, so it accepts http as well.
 ACCEPTED_WITHOUT_TLS = {"http://game.example.com/cb"}
@@ -33,15 +33,13 @@ def anonymous(server: Server) -> Browser:
     return new_browser(server)
 
 
-@pytest.mark.parametrize("prompt", [{}, {"prompt": "none"}])
-@pytest.mark.parametrize("signed_in", [True, False])
-def test_bad_redirect_uri_never_redirects(
-    site: Site, browser: Browser, anonymous: Browser, signed_in: bool, prompt: dict[str, str]
-) -> None:
-    for uri in REFUSED:
+def test_bad_redirect_uri_never_redirects(site: Site, browser: Browser, anonymous: Browser) -> None:
+    """With and without a session and a prompt by turns; tests/oauth/test_redirect_uris.py looks at each address."""
+    turns = cycle(product((browser, anonymous), ({}, {"prompt": "none"})))
+    for uri, (user, prompt) in zip(REFUSED, turns, strict=False):
         if uri not in ACCEPTED_WITHOUT_TLS and len(uri) < 9000:
             query = {**site.query(redirect_uri=None), "redirect_uri": uri} | prompt
-            response = (browser if signed_in else anonymous).http.get(f"{AUTHORIZE}?{urlencode(query)}")
+            response = user.http.get(f"{AUTHORIZE}?{urlencode(query)}")
             assert response.status_code == 400, uri
             assert_error_page(response)
 
@@ -262,8 +260,8 @@ def test_forwarded_host_headers_do_not_change_urls(site: Site, anonymous: Browse
     assert config.json()["issuer"] == server.base_url
 
 
-@pytest.fixture
-def behind_tls(postgres_server: Postgres, tmp_path: Path) -> Iterator[httpx.Client]:
+@pytest.fixture(scope="module")
+def behind_tls(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of a server with an https base URL, connected like a reverse proxy."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -273,16 +271,12 @@ def behind_tls(postgres_server: Postgres, tmp_path: Path) -> Iterator[httpx.Clie
         "SSO_BIND": address,
         "SSO_BASE_URL": "https://sso.example.com",
     }
-    server = Server(tmp_path, settings)
-    server.start()
-    try:
+    with running(tmp_path_factory.mktemp("tls"), **settings) as server:
         part = {"client_id": "shop", "client_secret": "s" * 20, "redirect_hosts": ["game.example.com", "localhost"]}
         server.settings["SSO_BIND"] = address
         server.apply({"clients": [part]})
         with httpx.Client(base_url=f"http://{address}", timeout=60) as client:
             yield client
-    finally:
-        server.stop()
 
 
 def test_service_with_tls_allows_http_redirects_to_loopback_only(behind_tls: httpx.Client) -> None:

@@ -33,14 +33,12 @@ def test_public_addresses_are_allowed(text: str) -> None:
     assert ReceiverAddresses((), loopback=False).allows(ip_address(text))
 
 
-@pytest.mark.parametrize(
-    "host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "127.1", "[::ffff:127.0.0.1]", "[::1]", "0"]
-)
-async def test_every_notation_of_an_internal_address_is_refused(receiver: LogoutReceiver, host: str) -> None:
+async def test_every_notation_of_an_internal_address_is_refused(receiver: LogoutReceiver) -> None:
     client = OutgoingClient(None, LIMITS, ReceiverAddresses((), loopback=False).allows)
-    with pytest.raises((AddressRefused, NoAnswer)):
-        await client.send("POST", receiver.uri_at(host), {}, data={})
-    assert receiver.requests == []
+    for host in ("127.0.0.1", "localhost", "2130706433", "0x7f.1", "127.1", "[::ffff:127.0.0.1]", "[::1]", "0"):
+        with pytest.raises((AddressRefused, NoAnswer)):
+            await client.send("POST", receiver.uri_at(host), {}, data={})
+        assert receiver.requests == [], host
 
 
 async def test_request_goes_to_the_address_that_was_checked(receiver: LogoutReceiver) -> None:

@@ -79,7 +79,7 @@ async def until_empty(services: Services) -> None:
 async def until_queued(services: Services, condition: Callable[[list[Any]], bool]) -> None:
     with trio.fail_after(60):
         while not condition(await notifications(services)):  # noqa: ASYNC110 - the table has no event
-            await trio.sleep(0.01)
+            await trio.sleep(0.03)
 
 
 async def test_notification_is_queued_only_if_the_transaction_commits(services: Services) -> None:
@@ -168,7 +168,7 @@ async def test_silent_site_does_not_hold_up_others(services: Services, receiver:
 async def test_two_senders_send_each_notification_once(
     services: Services, settings: Settings, receiver: LogoutReceiver
 ) -> None:
-    count = 40
+    count = 15
     await end_sessions(services, receiver.uri, count)
     other = build_logout_sender(settings, services.database, services.keys)
     async with sending(services, services.logout_sender, other):

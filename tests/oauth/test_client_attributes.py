@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from sso.core.field_errors import FieldError
+from tests.kit.browser import query
 from tests.kit.oauth import AUTHORIZE, REVOKE, Browser, error_of, new_site, pkce, query_of
 from tests.kit.server import Server, clean_environment
 from tests.kit.terminal import run_sso_on_terminal
@@ -101,11 +103,11 @@ def test_logout_redirects_only_to_the_listed_uris(server: Server) -> None:
 )
 def test_contradicting_attributes_are_refused(server: Server, fields: dict[str, Any], error: str) -> None:
     record = {"client_id": "wrong", "redirect_hosts": ["a.example.com"], "profile": "oidc", **fields}
-    result = server.sso("apply", "-", stdin=json.dumps({"clients": [record]}), check=False)
-    assert result.returncode == 1
-    assert "clients[0]" in result.stderr
-    assert error in result.stderr
-    assert server.sso("client", "show", "wrong", check=False).returncode == 1
+    with pytest.raises(FieldError) as caught:
+        server.apply({"clients": [record]})
+    assert "clients[0]" in str(caught.value)
+    assert error in str(caught.value)
+    assert query(server, "SELECT FROM oauth_clients WHERE client_id = 'wrong'") == []
 
 
 def test_client_set_changes_only_the_given_attributes(server: Server) -> None:

@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from sso.app import GAME_PATHS
+from sso.core.field_errors import FieldError
 from tests.kit.long_tests import usual_part
 from tests.kit.oauth import INTROSPECT, REVOKE, TOKEN, USERINFO, Browser, Site, error_of, new_site
 from tests.kit.server import Server, until
@@ -80,7 +81,7 @@ def test_pages_of_the_client_may_read_responses_and_errors(app: Site, method: st
 
 @pytest.mark.parametrize(("method", "path"), ENDPOINTS)
 def test_foreign_origins_get_no_cors_headers(app: Site, method: str, path: str) -> None:
-    for origin in usual_part(FOREIGN, 3, ENDPOINTS.index((method, path))):
+    for origin in usual_part(FOREIGN, 2, ENDPOINTS.index((method, path))):
         response = app.http.request(method, path, headers={b"Origin": origin.encode()})
         assert cors_headers(response) == {}, origin
         assert cors_headers(preflight(app, path, origin, method)) == {}, origin
@@ -102,13 +103,13 @@ def test_only_pages_of_first_party_clients_may_call_the_endpoints_of_games(serve
         redirect_uris=[f"{redirected}/cb"],
         origins=[own],
     )
-    for path in GAME_PATHS:
-        for origin in (own, redirected):
-            assert preflight(app, path, origin).headers["Access-Control-Allow-Origin"] == origin, path
-            headers = cors_headers(app.http.post(path, json={}, headers={"Origin": origin}))
-            assert headers["access-control-allow-origin"] == origin, path
-            assert "Location" in headers["access-control-expose-headers"]
-        for origin in (APP, LISTED, FOREIGN[0]):
+    for number, path in enumerate(sorted(GAME_PATHS)):
+        origin = (own, redirected)[number % 2]
+        assert preflight(app, path, origin).headers["Access-Control-Allow-Origin"] == origin, path
+        headers = cors_headers(app.http.post(path, json={}, headers={"Origin": origin}))
+        assert headers["access-control-allow-origin"] == origin, path
+        assert "Location" in headers["access-control-expose-headers"]
+        for origin in usual_part((APP, LISTED, FOREIGN[0]), 1, number):
             assert cors_headers(preflight(app, path, origin)) == {}, path
             assert cors_headers(app.http.post(path, json={}, headers={"Origin": origin})) == {}, path
     allowed = preflight(app, "/proxy/api/guest", own).headers["Access-Control-Allow-Headers"].lower()
@@ -150,11 +151,12 @@ def test_programs_get_the_same_responses_as_before(site: Site, browser: Browser)
     assert cors_headers(site.http.get(KEYS)) == {"access-control-allow-origin": "*"}
 
 
-@pytest.mark.parametrize(
-    "origin", ["https://a.example/x", "https://A.example", "a.example", "*", "https://a.example:443"]
-)
-def test_malformed_origins_are_refused(server: Server, origin: str) -> None:
-    arguments = ("client", "add", "bad-origin", "--profile", "oidc", "--host", "a.example", "--origins", origin)
+def test_malformed_origins_are_refused(server: Server) -> None:
+    client = {"client_id": "bad-origin", "profile": "oidc", "redirect_hosts": ["a.example"]}
+    for origin in ("https://a.example/x", "https://A.example", "a.example", "*", "https://a.example:443"):
+        with pytest.raises(FieldError, match="origins"):
+            server.apply({"clients": [client | {"origins": [origin]}]})
+    arguments = ("client", "add", "bad-origin", "--profile", "oidc", "--host", "a.example", "--origins", "*")
     result = server.sso(*arguments, check=False)
     assert result.returncode == 1
     assert "--origins: " in result.stderr

@@ -1,8 +1,6 @@
 """The pages of a device's sign-in, over HTTP: the code, the sign-in, and the confirmation with the words."""
 
-import itertools
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import httpx
@@ -12,25 +10,13 @@ from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.device import Device, new_device_site, start_device, type_code
 from tests.kit.oauth import ACR_MFA, Site, error_of
-from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, running
-
-LIMIT = 5
-_numbers = itertools.count(1)
+from tests.kit.server import Server
 
 
 @pytest.fixture(scope="module")
 def browser(server: Server) -> Iterator[Browser]:
     with fresh_browser(server, new_user(server)) as browser:
         yield browser
-
-
-@pytest.fixture(scope="module")
-def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2"}
-    settings |= {"SSO_RATE_USER_CODE": str(LIMIT), "SSO_TRUSTED_PROXIES": "127.0.0.1"}
-    with running(tmp_path_factory.mktemp("codes"), **settings) as server:
-        yield server
 
 
 def link_of(device: Device) -> str:
@@ -75,33 +61,6 @@ def test_form_without_a_session_is_protected_by_the_visit(server: Server, tv: Si
         stranger.get("/device")
         answer = stranger.submit("/device", user_code=device.user_code)
         assert answer.status_code == 303
-
-
-def guess(server: Server, address: str) -> httpx.Response:
-    """Tries a code on a new connection, so that any worker may respond."""
-    headers = {"X-Forwarded-For": address}
-    return httpx.get(f"{server.base_url}/device?user_code=BBBB-BBBB", headers=headers, timeout=60)
-
-
-def test_guesses_are_limited_by_address_exactly_when_parallel(limited: Server) -> None:
-    address = f"203.0.113.{next(_numbers)}"
-    with ThreadPoolExecutor(10) as pool:
-        answers = list(pool.map(lambda _: guess(limited, address), range(30)))
-    assert sorted(answer.status_code for answer in answers) == [404] * LIMIT + [429] * (30 - LIMIT)
-    refused = next(answer for answer in answers if answer.status_code == 429)
-    assert int(refused.headers["Retry-After"]) > 0
-    assert "Too many attempts" in refused.text
-    assert guess(limited, f"203.0.113.{next(_numbers)}").status_code == 404, "other addresses are not affected"
-
-
-def test_right_code_is_not_accepted_beyond_the_limit(limited: Server) -> None:
-    device = start_device(new_device_site(limited))
-    headers = {"X-Forwarded-For": f"203.0.113.{next(_numbers)}"}
-    for _ in range(LIMIT):
-        guess(limited, headers["X-Forwarded-For"])
-    answer = httpx.get(limited.base_url + link_of(device), headers=headers, timeout=60)
-    assert answer.status_code == 429
-    assert device.gsid not in answer.text
 
 
 # The sign-in

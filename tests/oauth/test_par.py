@@ -11,8 +11,7 @@ from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
 from tests.kit.client_assertions import KEYS, assertion, fields
 from tests.kit.oauth import AUTHORIZE, PAR, Browser, Site, error_of, new_browser, new_site, pkce, query_of
-from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import Server
 
 PREFIX = "urn:ietf:params:oauth:request_uri:"
 JWKS = {"keys": [public_jwk(key.public_key(), f"key-{algorithm}") for algorithm, key in KEYS.items()]}
@@ -241,17 +240,3 @@ def test_discovery_advertises_the_endpoint(oidc: Site) -> None:
     document = oidc.http.get("/.well-known/openid-configuration").json()
     assert document["pushed_authorization_request_endpoint"] == oidc.server.base_url + PAR
     assert document["require_pushed_authorization_requests"] is False
-
-
-def test_pushed_requests_are_limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """By network if the client does not authenticate, otherwise by client and with ten times the number."""
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_AUTHORIZE": "2"}
-    with running(tmp_path_factory.mktemp("rate"), **settings) as server:
-        site, public = new_site(server, profile="oidc"), new_site(server, public=True, profile="oidc")
-        _, challenge = pkce()
-        more = {"code_challenge": challenge, "code_challenge_method": "S256"}
-        assert [push(public, headers={}, **more).status_code for _ in range(3)] == [201, 201, 429]
-        refused = push(site, headers=site.basic("wrong"))
-        assert error_of(refused) == (429, "temporarily_unavailable")
-        assert 1 <= int(refused.headers["Retry-After"]) <= 60
-        assert [push(site).status_code for _ in range(21)] == [201] * 20 + [429]

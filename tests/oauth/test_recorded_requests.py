@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import itertools
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +21,7 @@ from sso.oauth.recording.recorder import (
     MAX_BATCH,
     MAX_OF_NETWORK_PER_MINUTE,
     MAX_PER_MINUTE,
+    PAUSE_S,
     RecordedClient,
     RequestRecorder,
 )
@@ -52,7 +54,7 @@ from tests.kit.oauth import (
 from tests.kit.server import Server, until
 from tests.oauth.in_process import apply_client
 
-NUMBER = 100_000  # the marks of requests are numbers, because other texts are not kept
+_numbers = itertools.count(100_000)
 COUNT = Statement("SELECT network, proven, count(*) AS count FROM oauth_recorded_requests GROUP BY network, proven")
 
 
@@ -61,6 +63,14 @@ def administrator(server: Server) -> Iterator[Administrator]:
     with server.client() as client:
         yield Administrator(client, service_token(server, "recording", 1))
     close_all()
+
+
+@pytest.fixture(scope="module")
+def shop(server: Server, administrator: Administrator) -> Site:
+    """A client that is recorded."""
+    site = new_site(server, profile="oidc")
+    record(administrator, site)
+    return site
 
 
 def recorded(administrator: Administrator, site: Site) -> list[dict[str, Any]]:
@@ -73,17 +83,20 @@ def record(administrator: Administrator, site: Site) -> None:
     answer = administrator.request("POST", f"/clients/{site.client_id}/recording")
     assert answer.status_code == 200, answer.text
     with each_worker(site.server) as workers:
-        for number, worker in enumerate(workers):
-            mark = str(NUMBER + number)
 
-            def is_recorded(worker: httpx.Client = worker, mark: str = mark) -> bool:
-                worker.post(TOKEN, data={"grant_type": "none", "client_id": site.client_id, "max_age": mark})
-                return bool(until(lambda: is_listed(mark), 1.0))
+        def is_recorded() -> bool:
+            sent = {send_mark(worker, site) for worker in workers}
+            time.sleep(1.2 * PAUSE_S)
+            return all(sent <= marks(Administrator(worker, administrator.headers), site) for worker in workers)
 
-            def is_listed(mark: str) -> bool:
-                return all(mark in marks(Administrator(other, administrator.headers), site) for other in workers)
+        assert until(is_recorded)
 
-            assert until(is_recorded)
+
+def send_mark(worker: httpx.Client, site: Site) -> str:
+    """Sends a request that can be told from others. Marks are numbers, because other texts are not kept."""
+    mark = str(next(_numbers))
+    worker.post(TOKEN, data={"grant_type": "none", "client_id": site.client_id, "max_age": mark})
+    return mark
 
 
 def marks(administrator: Administrator, site: Site) -> set[str]:
@@ -93,10 +106,8 @@ def marks(administrator: Administrator, site: Site) -> set[str]:
 def wait_until_written(administrator: Administrator, site: Site) -> None:
     """Waits until each worker has written what it has recorded of all clients until now: it writes in order."""
     with each_worker(site.server) as workers:
-        for number, worker in enumerate(workers):
-            mark = str(2 * NUMBER + len(recorded(administrator, site)) + number)
-            worker.post(TOKEN, data={"grant_type": "none", "client_id": site.client_id, "max_age": mark})
-            assert until(lambda mark=mark: mark in marks(administrator, site))
+        sent = {send_mark(worker, site) for worker in workers}
+    assert until(lambda: sent <= marks(administrator, site))
 
 
 def wait_for(administrator: Administrator, site: Site, **fields: Any) -> dict[str, Any]:
@@ -299,10 +310,10 @@ async def test_writer_waits_while_requests_wait_for_a_connection(autojump_clock:
         nursery.start_soon(recorder._write)
         for _ in range(MAX_BATCH + 5):
             recorder._sender.send_nowait({})
-        await trio.sleep(60)
+        await trio.sleep(10 * PAUSE_S)
         assert database.written == []
         database.waiting_calls = 0
-        await trio.sleep(60)
+        await trio.sleep(10 * PAUSE_S)
         assert database.written == [MAX_BATCH, 5]
         nursery.cancel_scope.cancel()
 
@@ -339,11 +350,11 @@ def test_request_of_a_client_is_not_shown_to_another_one_with_its_redirect_uri(
     assert all(one["authorization"] == "" for one in recorded(administrator, other))
 
 
-def test_networks_cannot_be_guessed_from_callers(server: Server, administrator: Administrator) -> None:
-    sites = [new_site(server, profile="oidc") for _ in range(2)]
-    for site in sites:
-        record(administrator, site)
-    callers = [{one["caller"] for one in recorded(administrator, site)} for site in sites]
+def test_networks_cannot_be_guessed_from_callers(server: Server, administrator: Administrator, shop: Site) -> None:
+    other = new_site(server, profile="oidc")
+    record(administrator, other)
+    callers = [{one["caller"] for one in recorded(administrator, site)} for site in (shop, other)]
+    assert all(callers)
     assert callers[0].isdisjoint(callers[1])
     addresses = ("127.0.0.1", "127.0.0.1/32", "::1", "::/64", "::/48")
     assert {hashlib.sha256(address.encode()).hexdigest()[:8] for address in addresses}.isdisjoint(
@@ -353,21 +364,21 @@ def test_networks_cannot_be_guessed_from_callers(server: Server, administrator: 
     assert stored.isdisjoint(addresses)
 
 
-def test_many_and_odd_parameters_get_the_usual_answers(server: Server, administrator: Administrator) -> None:
-    site = new_site(server, profile="oidc")
-    record(administrator, site)
+def test_many_and_odd_parameters_get_the_usual_answers(
+    server: Server, administrator: Administrator, shop: Site
+) -> None:
     browser = new_browser(server).sign_in()
     odd = "&".join("a" for _ in range(150))
-    answer = browser.authorize(site, redirect_uri=f"{site.redirect_uri}?{odd}")
+    answer = browser.authorize(shop, redirect_uri=f"{shop.redirect_uri}?{odd}")
     assert (answer.status_code, "code=" in answer.headers["Location"]) == (302, True)
-    good = urlencode(site.query())
+    good = urlencode(shop.query())
     for query_text in (f"{good}&{odd}", f"{good}&x=%ff%00%zz", f"{good}&client_id=%ff", "%", "client_id[]=a&=&&=b"):
         assert browser.http.get(f"{AUTHORIZE}?{query_text}").status_code in (302, 400)
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     for body in (b"%", b"a=%ff", b"&".join([b"a"] * 2000), b"client_id=a&client_id=b", b"\0"):
-        assert site.http.post(TOKEN, content=body, headers=form | site.basic()).status_code in (400, 401)
-    site.http.post(TOKEN, json={"client_id": site.client_id, "scope": ["a"], "code": {"a": 1}, "max_age": True})
-    sent = wait_for(administrator, site, content_type="application/json")["parameters"]
+        assert shop.http.post(TOKEN, content=body, headers=form | shop.basic()).status_code in (400, 401)
+    shop.http.post(TOKEN, json={"client_id": shop.client_id, "scope": ["a"], "code": {"a": 1}, "max_age": True})
+    sent = wait_for(administrator, shop, content_type="application/json")["parameters"]
     assert (sent["scope"], sent["code"], sent["max_age"]) == ("(not one text)", "(not one text)", "(not a number)")
 
 
@@ -427,32 +438,30 @@ def test_answers_after_sign_in_and_consent_are_recorded(server: Server, administ
         assert secret not in stored
 
 
-def test_answer_right_after_the_sign_in_is_recorded(server: Server, administrator: Administrator) -> None:
-    site = new_site(server, profile="oidc")
-    record(administrator, site)
+def test_answer_right_after_the_sign_in_is_recorded(server: Server, administrator: Administrator, shop: Site) -> None:
     browser = new_browser(server)
-    signed_in = browser.submit(browser.authorize(site), {"login": browser.login, "password": PASSWORD}, form=0)
+    signed_in = browser.submit(browser.authorize(shop), {"login": browser.login, "password": PASSWORD}, form=0)
     code = query_of(signed_in)["code"]
-    answer = wait_for(administrator, site, endpoint="authorization_response")
+    answer = wait_for(administrator, shop, endpoint="authorization_response")
     assert answer["answer"]["code"] == f"({len(code)} characters)"
 
 
-def test_texts_about_users_and_what_was_sent_are_not_kept(server: Server, administrator: Administrator) -> None:
-    site = new_site(server, profile="oidc")
-    record(administrator, site)
+def test_texts_about_users_and_what_was_sent_are_not_kept(
+    server: Server, administrator: Administrator, shop: Site
+) -> None:
     browser = new_browser(server).sign_in()
-    tokens = site.tokens(browser, scope="openid offline_access")
+    tokens = shop.tokens(browser, scope="openid offline_access")
     for claims in ('{"id_token": {"Ann of Elm Street": 1}}', '{"id_token": {"Ann of Elm Street": {"values": 1}}}'):
-        assert "Elm" in query_of(browser.authorize(site, claims=claims))["error_description"]
-        own = {"client_id": site.client_id, "client_secret": site.secret}
-        assert "Elm" in site.http.post(PAR, data={**own, **site.query(claims=claims)}).text
-    essential = query_of(browser.authorize(site, acr_values="Ann_of_Elm_Street", prompt="none"))
+        assert "Elm" in query_of(browser.authorize(shop, claims=claims))["error_description"]
+        own = {"client_id": shop.client_id, "client_secret": shop.secret}
+        assert "Elm" in shop.http.post(PAR, data={**own, **shop.query(claims=claims)}).text
+    essential = query_of(browser.authorize(shop, acr_values="Ann_of_Elm_Street", prompt="none"))
     assert "Elm" in essential["error_description"]
-    code = browser.code(site)
+    code = browser.code(shop)
     server.sso("user", "ban", user_id_of(server, browser.login), "--reason", "Cheating on Elm Street")
-    refused = [site.redeem(code, headers=site.basic()), site.refresh(tokens["refresh_token"], headers=site.basic())]
+    refused = [shop.redeem(code, headers=shop.basic()), shop.refresh(tokens["refresh_token"], headers=shop.basic())]
     assert any("Elm" in answer.json()["error_description"] for answer in refused), refused
-    wait_until_written(administrator, site)
-    texts = {one["answer"].get("error_description", "") for one in recorded(administrator, site)}
+    wait_until_written(administrator, shop)
+    texts = {one["answer"].get("error_description", "") for one in recorded(administrator, shop)}
     assert {"the user is banned", "claims: expected a JSON object", "claims: expected a list"} <= texts
     assert "Elm" not in str(query(server, "SELECT content FROM oauth_recorded_requests"))

@@ -54,6 +54,17 @@ def mail(server: Server) -> Site:
     return new_site(server, **SERVICE, access_token_format="jwt")
 
 
+@pytest.fixture(scope="module")
+def stranger(server: Server) -> Site:
+    """A service of another application."""
+    return new_site(server, **{**SERVICE, "application_id": APPLICATION + 1})
+
+
+@pytest.fixture(scope="module")
+def token(shop: Site, browser: Browser) -> str:
+    return player_token(shop, browser)
+
+
 def player_token(shop: Site, browser: Browser, *resources: str, scope: str = "openid email offline_access") -> str:
     answer = browser.http.get(AUTHORIZE, params={**shop.query(scope=scope), "resource": list(resources)})
     assert answer.status_code == 302, answer.text
@@ -138,16 +149,13 @@ def test_token_without_openid_does_not_read_userinfo(shop: Site, chat: Site, bro
         ({"subject_token": "x"}, "invalid_request"),
     ],
 )
-def test_exchange_never_widens(
-    server: Server, shop: Site, chat: Site, browser: Browser, fields: dict[str, Any], error: str
-) -> None:
-    stranger = new_site(server, **{**SERVICE, "application_id": APPLICATION + 1})
+def test_exchange_never_widens(stranger: Site, chat: Site, token: str, fields: dict[str, Any], error: str) -> None:
     names = {"stranger": stranger.client_id, "chat": chat.client_id}
     values: dict[str, Any] = {
         name: [text.format(**names) for text in value] if isinstance(value, list) else value.format(**names)
         for name, value in fields.items()
     }
-    assert error_of(ask(chat, player_token(shop, browser), **values)) == (400, error)
+    assert error_of(ask(chat, token, **values)) == (400, error)
 
 
 def test_named_resources_are_the_widest_audience(shop: Site, chat: Site, mail: Site, browser: Browser) -> None:
@@ -162,11 +170,9 @@ def test_named_resources_are_the_widest_audience(shop: Site, chat: Site, mail: S
 
 
 def test_only_clients_that_the_token_is_for_exchange_it(
-    server: Server, shop: Site, chat: Site, browser: Browser
+    server: Server, shop: Site, chat: Site, stranger: Site, browser: Browser, token: str
 ) -> None:
-    token = player_token(shop, browser)
     assert error_of(ask(shop, token)) == (400, "unauthorized_client")
-    stranger = new_site(server, **{**SERVICE, "application_id": APPLICATION + 1})
     assert error_of(ask(stranger, token)) == (400, "invalid_request")
     without_application = new_site(server, profile="oidc", token_exchange=True)
     assert error_of(ask(without_application, token)) == (400, "invalid_request")
@@ -271,7 +277,7 @@ def test_bound_token_needs_its_key_and_the_exchanged_one_is_bound(
 
 
 def test_no_exchange_survives_a_concurrent_revocation(server: Server, shop: Site, chat: Site, browser: Browser) -> None:
-    for _ in range(5):
+    for _ in range(3):
         token = player_token(shop, browser)
         with ThreadPoolExecutor(9) as threads:
             jobs = [threads.submit(ask, chat, token) for _ in range(4)]

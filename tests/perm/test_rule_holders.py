@@ -12,7 +12,6 @@ from sso.perm.operations.rule_holders import RuleHolders
 from sso.perm.operations.rule_search import ALL_SECTIONS, EVERYTHING, HolderQuestion
 from sso.perm.stores import rule_candidates
 from sso.perm.stores.facts import StoredFacts
-from sso.perm.stores.seed import seed_central_application
 
 APPLICATION, USERS = 10, 60
 RULES = ("role", "tag", "own", "both", "everybody", "nobody", "private_data.role", "public_data.own")
@@ -48,7 +47,6 @@ async def run(database: Database, sql: str) -> None:
 @pytest.fixture
 async def holders(database: Database, monkeypatch: pytest.MonkeyPatch) -> RuleHolders:
     random = Random(7)
-    await seed_central_application(database)
     for statement in _SETUP:
         await run(database, statement)
     for number in range(USERS):

@@ -33,7 +33,7 @@ HEADERS = (
 
 
 def started(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory, **more: str) -> Any:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_LOG_FORMAT": "json"}
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "1", "SSO_LOG_FORMAT": "json"}
     return running(tmp_path_factory.mktemp("forwarding"), **settings, SSO_INFO_ALLOW="127.0.0.0/8", **more)
 
 
@@ -50,16 +50,14 @@ def proxied(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory)
         yield server
 
 
-@pytest.mark.parametrize("header", HEADERS)
-def test_request_forwarded_by_an_untrusted_peer_never_passes_info_allow(
-    unaware: Server, header: tuple[str, str]
-) -> None:
+def test_request_forwarded_by_an_untrusted_peer_never_passes_info_allow(unaware: Server) -> None:
     with Game(unaware) as game:
         session = game.register()
+        for header in HEADERS:
+            refused = game.ask("info", session.gsid, dict([header]))
+            assert refused.status_code == 403, header
+            assert "ip" not in refused.json()
         assert game.ask("info", session.gsid).status_code == 200
-        refused = game.ask("info", session.gsid, dict([header]))
-        assert refused.status_code == 403
-        assert "ip" not in refused.json()
 
 
 def test_refused_info_request_is_recorded_with_the_setting(unaware: Server) -> None:

@@ -31,7 +31,7 @@ SOCKET = (
 
 @pytest.fixture(scope="module")
 def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2"}
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "1"}
     settings |= {"SSO_HOSTS": "sso.internal, 192.0.2.7, [2001:db8::7]"}
     with running(tmp_path_factory.mktemp("rules"), **settings) as server:
         yield server

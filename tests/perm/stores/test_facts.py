@@ -18,7 +18,6 @@ from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.facts_cache import FactsVersion
 from sso.perm.stores.facts_reader import FactsReader
 from sso.perm.stores.loaded_facts import LoadedFacts
-from sso.perm.stores.seed import seed_central_application
 from tests.perm.endpoints.connections import ROUNDS
 
 USERS, APPLICATIONS = ("1", "2"), (1, 10, 11)
@@ -99,7 +98,6 @@ def contents(loaded: LoadedFacts) -> tuple[object, ...]:
 
 @pytest.fixture
 async def filled(database: Database) -> Database:
-    await seed_central_application(database)
     await database.transaction(change, [Statement(sql) for sql in _SETUP])
     return database
 

@@ -12,7 +12,6 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.stores import compilation, past_applications
 from sso.perm.stores.facts import StoredFacts
-from sso.perm.stores.seed import seed_central_application
 
 SETUP = (
     "INSERT INTO users (user_id, login, login_key) VALUES ('1', 'ann@x.org', 'ann@x.org')",
@@ -56,7 +55,6 @@ class Compilations:
 @pytest.fixture
 async def now(database: Database) -> int:
     """The time. The application had another description of a role in each of the last ten minutes."""
-    await seed_central_application(database)
     for statement in SETUP:
         await database.value(Statement(statement))
     now: int = await database.value(NOW)
