@@ -178,8 +178,8 @@ def test_console_lines_have_colours_on_a_terminal_only(tmp_path: Path) -> None:
         "structlog.get_logger().info('something.happened')\n"
     )
     environment = {"PATH": os.environ["PATH"], "TERM": "xterm"}
-    assert "\x1b[" in run_sso_on_terminal([str(program)], environment)[1]
-    assert "\x1b[" not in run_sso_on_terminal([str(program)], environment | {"NO_COLOR": "1"})[1]
-    piped = forked_program.run([str(program)], env=environment, cwd=tmp_path)
+    assert "\x1b[" in run_sso_on_terminal((), environment, script=str(program))[1]
+    assert "\x1b[" not in run_sso_on_terminal((), environment | {"NO_COLOR": "1"}, script=str(program))[1]
+    piped = forked_program.run((), script=str(program), env=environment, cwd=tmp_path)
     assert "something.happened" in piped.stderr
     assert "\x1b[" not in piped.stderr

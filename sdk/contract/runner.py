@@ -2,9 +2,10 @@
 
 import json
 import shlex
+import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from sso.cli.play.scripted.service import ScriptedService
 SCENARIOS = Path(__file__).parent / "scenarios"
 SERVER_SCENARIOS = Path(__file__).parent / "server"
 LIMIT_S = 300.0  # of a run of the program: Mono takes a while to make a key, and the machine may be slow
+RunCommand = Callable[[Sequence[str], str], Awaitable[subprocess.CompletedProcess[str]]]
 
 
 @dataclass(frozen=True)
@@ -29,18 +31,23 @@ def scenario_names(folder: Path = SCENARIOS) -> list[str]:
     return sorted(file.stem for file in folder.glob("*.json"))
 
 
-def play(name: str, program: Sequence[str], folder: Path = SCENARIOS) -> Outcome:
+async def run_command(command: Sequence[str], stdin: str) -> subprocess.CompletedProcess[str]:
+    done = await trio.run_process(command, stdin=stdin.encode(), capture_stdout=True, capture_stderr=True, check=False)
+    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def play(name: str, program: Sequence[str], folder: Path = SCENARIOS, run: RunCommand = run_command) -> Outcome:
     """Plays one scenario with the command of a test program."""
-    return trio.run(_play, folder / f"{name}.json", program)
+    return trio.run(_play, folder / f"{name}.json", program, run)
 
 
-async def _play(file: Path, program: Sequence[str]) -> Outcome:
+async def _play(file: Path, program: Sequence[str], run: RunCommand = run_command) -> Outcome:
     script = read_script(file)
     service = ScriptedService(script)
     with tempfile.TemporaryDirectory() as folder:
         async with trio.open_nursery() as nursery:
             base_url = await nursery.start(service.serve)
-            events, problems = await _run_program(script, [*program, base_url, folder])
+            events, problems = await _run_program(script, [*program, base_url, folder], run)
             nursery.cancel_scope.cancel()
     problems += service.violations
     if not service.is_over:
@@ -49,17 +56,19 @@ async def _play(file: Path, program: Sequence[str]) -> Outcome:
     return Outcome(file.stem, problems + compare_events(expected, events))
 
 
-async def _run_program(script: Script, command: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
+async def _run_program(
+    script: Script, command: Sequence[str], run: RunCommand
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Runs the program once for each run of the scenario. Returns its events, and what else it printed."""
     events: list[dict[str, Any]] = []
     problems: list[str] = []
     for commands in script.runs:
-        stdin = "".join(json.dumps(item) + "\n" for item in commands).encode()
+        stdin = "".join(json.dumps(item) + "\n" for item in commands)
         with trio.move_on_after(LIMIT_S) as limit:
-            done = await trio.run_process(command, stdin=stdin, capture_stdout=True, capture_stderr=True, check=False)
+            done = await run(command, stdin)
             if done.returncode != 0:
-                problems.append(f"the program ended with {done.returncode}: {done.stderr.decode()[-500:]}")
-            for line in done.stdout.decode().splitlines():
+                problems.append(f"the program ended with {done.returncode}: {done.stderr[-500:]}")
+            for line in done.stdout.splitlines():
                 try:
                     events.append(json.loads(line))
                 except ValueError:

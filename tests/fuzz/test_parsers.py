@@ -8,7 +8,7 @@ from tests.fuzz.runner import MAX_CPU_S, Run, examine
 from tests.fuzz.target import CORPUS, Target
 from tests.fuzz.targets import TARGETS
 
-INPUTS = 2000
+INPUTS = 500
 MAX_CORPORA_BYTES = 200_000
 
 

@@ -2,36 +2,39 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from tests.gsid.socket_server import socket_server
-from tests.kit import postgres
 from tests.kit.browser import Browser, fresh_browser, new_user
 from tests.kit.game import Game
 from tests.kit.held import Player, Rows, rows_of
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import Server
+from tests.kit.shared_server import SharedServers
 
 META = {"geo": "DE", "registration": "web"}
+HEARTBEAT_S = 1
+# A test may change those from 19 on.
+APPLICATIONS = {
+    "applications": [
+        {"application_id": 10, "name": "Tanks"},
+        {"application_id": 11, "name": "Tanks Studio"},
+        {"application_id": 12, "name": "Closed"},
+        {"application_id": 13, "name": "<img src=x onerror=alert(1)>"},
+        {"application_id": 19, "name": "Old"},
+        {"application_id": 20, "name": "Soon closed"},
+        {"application_id": 21, "name": "Inside"},
+        {"application_id": 22, "name": "Service"},
+        {"application_id": 23, "name": "Other service"},
+    ],
+    "schemas": {
+        "10": {"private_data": {"chat": {"mute": {"value": True}}}},
+        "11": {"public_data": {"skin": {"value": "red"}}},
+        "12": {"login": {"cannot": {"value": True}}},
+    },
+}
 
 
 @pytest.fixture(scope="module")
-def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(shared_servers: SharedServers) -> Iterator[Server]:
     """A server with two workers that holds a poll for one second."""
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_GSID_HOLD_S": "1"}
-    with running(tmp_path_factory.mktemp("games"), **settings) as server:
-        server.apply(
-            {
-                "applications": [
-                    {"application_id": 10, "name": "Tanks"},
-                    {"application_id": 11, "name": "Tanks Studio"},
-                    {"application_id": 12, "name": "Closed"},
-                    {"application_id": 13, "name": "<img src=x onerror=alert(1)>"},
-                ],
-                "schemas": {
-                    "10": {"private_data": {"chat": {"mute": {"value": True}}}},
-                    "11": {"public_data": {"skin": {"value": "red"}}},
-                    "12": {"login": {"cannot": {"value": True}}},
-                },
-            }
-        )
+    with shared_servers.use(APPLICATIONS, SSO_GSID_HOLD_S="1") as server:
         yield server
 
 
@@ -62,9 +65,10 @@ def browser(server: Server, ann: str) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def quick_sockets(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def quick_sockets(shared_servers: SharedServers) -> Iterator[Server]:
     """A server with two workers and a short heartbeat interval, which holds a poll longer than a test takes."""
-    with socket_server(postgres_server, tmp_path_factory.mktemp("sockets")) as server:
+    settings = {"SSO_RATE_LOGIN": "0", "SSO_GSID_HOLD_S": "60", "SSO_GSID_HEARTBEAT_S": str(HEARTBEAT_S)}
+    with shared_servers.use(**settings) as server:
         yield server
 
 

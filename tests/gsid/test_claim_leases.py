@@ -21,6 +21,7 @@ from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.wiring import GameLogin
 from sso.services import Services
 from tests.kit.conditions import until_true
+from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.polls import claim_of, game, new_session, result, start_poll, until_notified, until_polled, user
 
 __all__ = ["game", "user"]  # fixtures
@@ -259,7 +260,7 @@ async def test_sign_in_that_starts_while_its_claim_is_taken_over_ends(
     services: Services, game: GameLogin, user: User
 ) -> None:
     """Both orders of the two statements, and both at once: the tokens are void, or none are issued."""
-    for _ in range(10):
+    for _ in range(10 if IS_LONG_RUN else 3):
         gsid = await confirmed_session(services, user)
         claim = claim_of(await start_poll(services, gsid))
         claimed = await game.claim_leases.claim(claim)
@@ -409,28 +410,28 @@ async def test_login_whose_user_signed_out_on_the_account_page_is_not_delivered_
         await result(game, gsid)
 
 
-@pytest.mark.parametrize("ended_by", ["closeGsid", "expiry", "revoked user"])
 async def test_poll_during_a_lease_gets_the_error_of_an_ended_session(
-    services: Services, game: GameLogin, user: User, ended_by: str
+    services: Services, game: GameLogin, user: User
 ) -> None:
-    gsid = await confirmed_session(services, user)
-    first = await claimed_login(services, gsid)
-    later = Polling()
-    async with trio.open_nursery() as nursery:
-        await later.start(services, nursery, gsid)
-        if ended_by == "closeGsid":
-            assert await game.sessions.close(gsid, "Error")
-        elif ended_by == "expiry":
-            await services.database.run_sql("UPDATE game_sessions SET ends = now() WHERE gsid = $1", [gsid])
-        else:
-            await services.users.revoke_all(user.user_id)
-        await until_notified(services)
-        await let_lease_end(services, gsid)
-        services.bus.rescan()
-    expected = {"expiry": "session expired"}.get(ended_by, "session closed")
-    assert later.outcome == Failed(expected)
-    assert await result(game, gsid) == Failed(expected)
-    assert await is_valid(services, first.data) == (ended_by != "revoked user")
+    for ended_by in ("closeGsid", "expiry", "revoked user"):
+        gsid = await confirmed_session(services, user)
+        first = await claimed_login(services, gsid)
+        later = Polling()
+        async with trio.open_nursery() as nursery:
+            await later.start(services, nursery, gsid)
+            if ended_by == "closeGsid":
+                assert await game.sessions.close(gsid, "Error")
+            elif ended_by == "expiry":
+                await services.database.run_sql("UPDATE game_sessions SET ends = now() WHERE gsid = $1", [gsid])
+            else:
+                await services.users.revoke_all(user.user_id)
+            await until_notified(services)
+            await let_lease_end(services, gsid)
+            services.bus.rescan()
+        expected = {"expiry": "session expired"}.get(ended_by, "session closed")
+        assert later.outcome == Failed(expected), ended_by
+        assert await result(game, gsid) == Failed(expected), ended_by
+        assert await is_valid(services, first.data) == (ended_by != "revoked user"), ended_by
 
 
 async def test_session_that_was_closed_before_the_answer_was_written_is_delivered(

@@ -30,6 +30,7 @@ from tests.kit.held import (
     receive_all,
     rows_of,
 )
+from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.postgres import Postgres
 from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import QUICK, Server, running
@@ -183,7 +184,7 @@ async def test_more_than_thirty_polls_of_a_session_in_a_second_are_early(strict:
 async def test_client_that_disconnects_before_the_login_does_not_consume_it(
     server: Server, rows: Rows, player: Player, when: str, how: str
 ) -> None:
-    for _ in range(3):
+    for _ in range(3 if IS_LONG_RUN else 2):
         game = await new_game(server)
         poll = await game.begin_poll()
         if when == "while held":
@@ -225,9 +226,9 @@ async def test_request_with_an_incomplete_body_does_not_consume_the_login(server
 
 
 async def test_held_polls_occupy_no_database_connection(strict: Server) -> None:
-    """With two hundred held polls and five connections per worker, other requests are served as usual."""
+    """With more held polls than connections, of which each worker has five, other requests are served as usual."""
     player = await trio.to_thread.run_sync(lambda: Player(strict, new_user(strict)))
-    games = await new_games(strict, 200)
+    games = await new_games(strict, 60)
     async with rows_of(strict) as rows:
         polls = await begin_polls(games)
         with trio.fail_after(60):
@@ -239,10 +240,10 @@ async def test_held_polls_occupy_no_database_connection(strict: Server) -> None:
             " AND state IN ('active', 'idle in transaction')"
         )
         assert busy[0][0] <= 10
-        await player.confirm_all(games[:20])
+        await player.confirm_all(games[:10])
     answers = await receive_all(polls)
     results = Counter(answer.outcome for answer in answers)
-    assert results["OK"] + results["RETRY"] == 200
+    assert results["OK"] + results["RETRY"] == 60
     # A poll that ended before the confirmation is followed by one that gets the login.
-    for game, answer in zip(games[:20], answers, strict=False):
+    for game, answer in zip(games[:10], answers, strict=False):
         assert answer.outcome == "OK" or (await game.poll()).outcome == "OK"

@@ -11,9 +11,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from tests.kit.browser import query
 from tests.kit.game import BASE, Game, Session, outcome, public_text, sign, violation, violation_log
 from tests.kit.key_encodings import b64, diffie_hellman_der, rsa_der
-from tests.kit.postgres import Postgres
 from tests.kit.rsa_keys import rsa_key
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import Server
 
 MODULUS = rsa_key(0, 3072).public_key().public_numbers().n
 LARGE_EXPONENT = rsa.RSAPublicNumbers((1 << 3069) - 1, MODULUS).public_key()
@@ -27,17 +26,6 @@ REFUSED_KEYS = {
     "2047 bits": (b64(rsa_der(1 << 2046 | 1, 65537)), "2048 to 8192 bits"),
     "a Diffie-Hellman key": (b64(diffie_hellman_der(7000)), "RSA, EC P-256 or Ed25519"),
 }
-
-
-@pytest.fixture(scope="module")
-def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    settings = QUICK | {
-        "SSO_DATABASE_URL": postgres_server.fresh(),
-        "SSO_WORKERS": "2",
-        "SSO_GSID_HOLD_S": "1",
-    }
-    with running(tmp_path_factory.mktemp("keys"), **settings) as server:
-        yield server
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from tests.gsid.conftest import META
 from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, Session, outcome, violation
+from tests.kit.long_tests import usual_part
 from tests.kit.server import Server
 from tests.perm.endpoints.tokens import ip_headers
 
@@ -130,8 +131,8 @@ def test_invalid_value_for_an_empty_field_is_an_error_that_names_it(
 ) -> None:
     session, full = game.register(), game.register(app_id=10, gapp_id=10, distr="x", meta="1")
     with Browser(server) as fresh:
-        for text in WRONG[name]:
-            for visitor in (fresh, browser):
+        for number, text in enumerate(WRONG[name]):
+            for visitor in usual_part((fresh, browser), 1, number):
                 answer = visitor.http.get(f"{session.page}&{name}={text}", follow_redirects=True)
                 assert answer.status_code == 400, text
                 assert f"invalid value for “{name}”" in answer.text

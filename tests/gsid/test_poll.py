@@ -309,7 +309,6 @@ def test_user_disabled_after_the_confirmation_is_not_logged_in(game: Game, serve
 def test_user_who_loses_access_after_the_confirmation_is_not_logged_in(
     game: Game, server: Server, browser: Browser
 ) -> None:
-    server.apply({"applications": [{"application_id": 20, "name": "Soon closed"}]})
     session = game.register(app_id=20)
     press_continue(browser, session)
     server.apply({"schemas": {"20": {"login": {"cannot": {"value": True}}}}})

@@ -129,7 +129,6 @@ def test_integer_beyond_64_bits_is_refused(game: Game) -> None:
 
 
 def test_removed_application_is_refused(game: Game) -> None:
-    game.server.apply({"applications": [{"application_id": 19, "name": "Old"}]})
     query(game.server, "UPDATE applications SET removed = true WHERE application_id = 19")
     assert "app_id: " in refused(game, app_id=19)
 

@@ -1,28 +1,20 @@
 """Limits of client messages on a socket: 4 kB per message, 20 messages and 100 frames in 5 seconds."""
 
 import struct
-from collections.abc import Iterator
 
 import pytest
 import trio
 
 from tests.kit.held import Rows, Socket, new_game
-from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import Server
 
 CONTINUATION, TEXT, BINARY, PING, PONG = 0, 1, 2, 9, 10
 LARGE = 126
 
 
 @pytest.fixture(scope="module")
-def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    settings = QUICK | {
-        "SSO_DATABASE_URL": postgres_server.fresh(),
-        "SSO_WORKERS": "2",
-        "SSO_GSID_HEARTBEAT_S": "1",
-    }
-    with running(tmp_path_factory.mktemp("limits"), **settings) as server:
-        yield server
+def server(quick_sockets: Server) -> Server:
+    return quick_sockets
 
 
 def frame(kind: int, payload: bytes = b"", *, final: bool = True) -> bytes:

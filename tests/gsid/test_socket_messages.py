@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed
 
-from tests.gsid.socket_server import HEARTBEAT_S
+from tests.gsid.conftest import HEARTBEAT_S
 from tests.kit.held import (
     SOCKET,
     Rows,

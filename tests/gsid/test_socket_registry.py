@@ -19,7 +19,6 @@ from sso.gsid.socket_store import ConnectedSocket, SocketHeartbeat
 from sso.services import Services
 from tests.kit.polls import new_session
 
-SOCKETS = 3 * socket_registry.MAX_BATCH
 _INSERT = """INSERT INTO game_sessions (gsid, location, match, address, socket, ends, expires)
     SELECT gsid, '', '', '192.0.2.1', 's' || gsid, now() + interval '1 h', now() + interval '1 h'
     FROM unnest($1::text[]) AS item (gsid)"""
@@ -44,8 +43,11 @@ def names(events: list[Any]) -> list[str]:
     return [event["event"] for event in events]
 
 
-async def test_heartbeat_reaches_the_sockets_of_all_batches(services: Services, database: Database) -> None:
-    clients = await connected_clients(database, SOCKETS)
+async def test_heartbeat_reaches_the_sockets_of_all_batches(
+    services: Services, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_registry, "MAX_BATCH", 100)
+    clients = await connected_clients(database, 300)
     registry = SocketRegistry(services.game_login.socket_store, 1)
     for client in clients:
         registry.add(client)
@@ -157,30 +159,29 @@ async def test_last_of_several_sockets_attached_at_once_is_current(services: Ser
     assert attached[row[0]].socket_id == row[0]
 
 
-@pytest.mark.parametrize("case", ["another address", "blocked", "a device", "ended", "unknown"])
-async def test_socket_with_an_insufficient_address_is_not_attached(
-    services: Services, database: Database, case: str
+async def test_socket_is_attached_if_the_address_of_its_session_suffices(
+    services: Services, database: Database
 ) -> None:
-    store, gsid = services.game_login.socket_store, await new_session(services)
-    address = "192.0.2.2" if case == "another address" else "192.0.2.1"
-    early_poll_key = AddressKeys.of(ip_address(address)).early_polls
-    if case == "blocked":
-        for _ in range(services.settings.poll_strikes):
-            await services.game_login.rate_limiter.count_early_poll(early_poll_key)
-    elif case == "a device":
-        await database.run_sql(_MAKE_DEVICE, [gsid])
-    elif case == "ended":
-        await database.run_sql("UPDATE game_sessions SET ends = now() WHERE gsid = $1", [gsid])
-    assert await store.attach("unknown" if case == "unknown" else gsid, "socket", address, early_poll_key) is None
-    (row,) = await database.run_sql("SELECT socket, last_seen FROM game_sessions WHERE gsid = $1", [gsid])
-    assert tuple(row) == (None, None)
-
-
-async def test_socket_with_the_address_of_its_session_is_attached(services: Services, database: Database) -> None:
-    store, gsid = services.game_login.socket_store, await new_session(services)
-    assert await store.attach(gsid, "socket", "192.0.2.1", b"free")
-    (row,) = await database.run_sql("SELECT socket FROM game_sessions WHERE gsid = $1", [gsid])
-    assert row[0] == "socket"
+    store = services.game_login.socket_store
+    for case in ("another address", "a device", "ended", "unknown", "sufficient", "blocked"):
+        gsid = await new_session(services)
+        address = "192.0.2.2" if case == "another address" else "192.0.2.1"
+        early_poll_key = AddressKeys.of(ip_address(address)).early_polls
+        if case == "blocked":
+            for _ in range(services.settings.poll_strikes):
+                await services.game_login.rate_limiter.count_early_poll(early_poll_key)
+        elif case == "a device":
+            await database.run_sql(_MAKE_DEVICE, [gsid])
+        elif case == "ended":
+            await database.run_sql("UPDATE game_sessions SET ends = now() WHERE gsid = $1", [gsid])
+        attached = await store.attach("unknown" if case == "unknown" else gsid, "socket", address, early_poll_key)
+        (row,) = await database.run_sql("SELECT socket, last_seen FROM game_sessions WHERE gsid = $1", [gsid])
+        if case == "sufficient":
+            assert attached
+            assert row["socket"] == "socket"
+        else:
+            assert attached is None, case
+            assert tuple(row) == (None, None), case
 
 
 async def test_client_that_does_not_read_gets_no_more_than_a_few_queued_events() -> None:

@@ -53,34 +53,30 @@ async def hold_by(services: Services, gsid: str, worker: str) -> None:
     await services.database.run_sql(set_holder, [gsid, f"{poll.number}@{worker}"])
 
 
-@pytest.mark.parametrize("change", ["confirm", "deny", "close"])
 async def test_change_wakes_poll_and_socket_of_the_worker_that_the_row_names(
-    services: Services, listener: Bus, user: User, change: str
+    services: Services, listener: Bus, user: User
 ) -> None:
     game = services.game_login
-    gsid = await new_session(services)
-    await hold_by(services, gsid, listener.worker)
-    assert await game.socket_store.attach(gsid, new_socket_id(listener.worker))
-    arguments = {"confirm": (gsid, user), "deny": (gsid,), "close": (gsid, "OK")}[change]
-    with (
-        listener.subscribe(f"poll:{gsid}", Rescans.NEVER) as poll,
-        listener.subscribe(f"socket:{gsid}", Rescans.NEVER) as socket,
-        trio.fail_after(TIMEOUT_S),
-    ):
-        assert await getattr(game.sessions, change)(*arguments)
-        await poll.receive()
-        await socket.receive()
-    await services.bus.wait_until_sent()  # the answer of the server
-    assert services.bus.sent == 1
+    for count, change in enumerate(("confirm", "deny", "close"), 1):
+        gsid = await new_session(services)
+        await hold_by(services, gsid, listener.worker)
+        assert await game.socket_store.attach(gsid, new_socket_id(listener.worker))
+        arguments = {"confirm": (gsid, user), "deny": (gsid,), "close": (gsid, "OK")}[change]
+        with (
+            listener.subscribe(f"poll:{gsid}", Rescans.NEVER) as poll,
+            listener.subscribe(f"socket:{gsid}", Rescans.NEVER) as socket,
+            trio.fail_after(TIMEOUT_S),
+        ):
+            assert await getattr(game.sessions, change)(*arguments)
+            await poll.receive()
+            await socket.receive()
+        await services.bus.wait_until_sent()  # the answer of the server
+        assert services.bus.sent == count, change
 
 
 async def test_change_without_a_holder_sends_nothing(services: Services, listener: Bus, user: User) -> None:
+    """A poll whose time is over is no holder."""
     assert await services.game_login.sessions.confirm(await new_session(services), user)
-    await services.bus.wait_until_sent()
-    assert services.bus.sent == 0
-
-
-async def test_poll_whose_time_is_over_is_no_holder(services: Services, listener: Bus, user: User) -> None:
     gsid = await new_session(services)
     await hold_by(services, gsid, listener.worker)
     await services.database.run_sql("UPDATE game_sessions SET held_until = now() WHERE gsid = $1", [gsid])

@@ -17,7 +17,7 @@ DURATIONS = TESTS / "durations.json"
 USUAL_S = 1  # shorter files are not stored
 LONG_S = 8  # files that take longer come first
 # Files that share a browser or a server with settings of its own.
-GROUPS = (("browser/",), ("upstream/", "players/", "accounts/registration/", "races/test_guests.py"))
+GROUPS = (("browser/",), ("upstream/", "players/", "accounts/registration/", "races/test_guests.py"), ("gsid/",))
 GROUP_COUNT = len(GROUPS) + 1  # with the files that are in no group
 
 

@@ -2,8 +2,8 @@
 
 A process that has imported the program waits for orders of all processes of a test run; for each, it forks. The new
 process gets the environment, the folder, the arguments and the open files of the order, becomes the leader of a
-session, and runs the program as ``python -m sso`` does. Tests about the start of the interpreter itself use subprocess.
-With the name of a Python script as the first argument, the process runs this script, which can use the program.
+session, and runs the program as ``python -m sso`` does, or another script in Python. Tests about the start of the
+interpreter itself use subprocess.
 """
 
 import atexit
@@ -59,10 +59,12 @@ class ForkedProcess:
         stdin: IO[bytes] | None = None,
         stdout: IO[bytes] | None = None,
         stderr: IO[bytes] | IO[str] | None = None,
+        script: str = "",
     ) -> None:
+        """Runs the program, or a script in Python."""
         self.returncode: int | None = None
         self.stdout: IO[str] | None = None
-        order = orjson.dumps({"arguments": arguments, "environment": dict(env), "folder": str(cwd)})
+        order = orjson.dumps({"arguments": arguments, "environment": dict(env), "folder": str(cwd), "script": script})
         ended, ending = os.pipe()
         self._ended = os.fdopen(ended)
         with ExitStack() as stack:
@@ -107,20 +109,26 @@ class ForkedProcess:
 
 
 def run(
-    arguments: Sequence[str], *, env: Mapping[str, str], cwd: Path, stdin: str = "", timeout: float = 60
+    arguments: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    stdin: str = "",
+    timeout: float = 60,
+    script: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command and returns what it wrote."""
+    """Runs a command, or a script in Python, and returns what it wrote."""
     with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         text.write(stdin.encode())
         text.seek(0)
-        process = ForkedProcess(arguments, env=env, cwd=cwd, stdin=text, stdout=out, stderr=err)
+        process = ForkedProcess(arguments, env=env, cwd=cwd, stdin=text, stdout=out, stderr=err, script=script)
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
             raise
-        return subprocess.CompletedProcess(["sso", *arguments], code, _content(out), _content(err))
+        return subprocess.CompletedProcess([script or "sso", *arguments], code, _content(out), _content(err))
 
 
 def _content(file: IO[bytes]) -> str:
@@ -285,7 +293,7 @@ def _report_end(descriptor: int, process: _Running) -> None:
 
 
 def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> NoReturn:
-    """Becomes the program."""
+    """Becomes the program, or runs a script in its place."""
     from sso.cli import main
 
     os.setsid()
@@ -297,17 +305,16 @@ def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> No
     os.chdir(order["folder"])
     os.environ.clear()
     os.environ.update(order["environment"])
-    sys.argv = [str(ROOT / "sso/__main__.py"), *order["arguments"]]
+    sys.argv = [order["script"] or str(ROOT / "sso/__main__.py"), *order["arguments"]]
     sys.path[0] = order["folder"]
-    first = next(iter(order["arguments"]), "")
-    if first == "serve":  # other commands may want an empty database
+    if not order["script"] and order["arguments"][:1] == ["serve"]:  # other commands may want an empty database
         use_prepared_data()
         use_quick_signing_key(number)
     set_constants(os.environ.pop(CONSTANTS, "{}"))
     try:
-        if first.endswith(".py"):
-            runpy.run_path(first, run_name="__main__")
-            sys.exit()
+        if order["script"]:
+            runpy.run_path(order["script"], run_name="__main__")
+            _exit(0)
         main()
     except SystemExit as error:
         _exit(error.code)

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from sdk.contract.packages import PACKAGES, SERVER_PACKAGES, Package
-from sdk.contract.runner import SERVER_SCENARIOS, play, scenario_names
+from sdk.contract.runner import SERVER_SCENARIOS, scenario_names
 from sso.cli.play.scripted.script import BadScript, read_script
 from tests.kit.long_tests import IS_LONG_RUN
+from tests.sdk.program import play
 
 SHORT = ("held_poll", "lost_connection", "signed_requests", "stages", "stored_token_ended", "link")
 SERVER_SHORT = (
@@ -45,7 +46,7 @@ def test_package_keeps_the_contract(package: Package, scenario: str) -> None:
         pytest.skip(f"the package {package.name} is not built: run scripts/sdk")
     if scenario in package.without:
         pytest.skip(f"{scenario}: the platform of {package.name} cannot do this")
-    assert play(scenario, package.program).problems == []
+    assert play(scenario, package.program) == []
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_server_package_keeps_the_contract(package: Package, scenario: str) -> N
         pytest.skip(f"the package {package.name} is not built: run scripts/sdk")
     if scenario in package.without:
         pytest.skip(f"{scenario}: the platform of {package.name} cannot do this")
-    assert play(scenario, package.program, SERVER_SCENARIOS).problems == []
+    assert play(scenario, package.program, SERVER_SCENARIOS) == []
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_program_that_breaks_the_contract_is_found(
     assert line in GAME
     program = tmp_path / "game.py"
     program.write_text(GAME.replace(line, wrong) if line else GAME)
-    problems = play(scenario, (sys.executable, str(program))).problems
+    problems = play(scenario, (sys.executable, str(program)))
     assert any(problem in text for text in problems) if problem else problems == []
 
 

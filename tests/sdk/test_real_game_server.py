@@ -12,6 +12,7 @@ import pytest
 
 from sdk.contract.packages import SDK, SERVER_PACKAGES, Package
 from sso.core.jwt import kid_of
+from sso.keys.rotation import LEAD_S
 from sso.services import Services
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres
@@ -85,6 +86,7 @@ def new_jwt(server: Server, programs: dict[str, Program]) -> str:
         new_kid = await services.key_rotation.rotate("RS256", 3600)
 
     server.run_with_services(rotate)
+    time.sleep(LEAD_S)  # a look at each moment of it would be a login
 
     def signed_by_the_new_key() -> str:
         jwt = sign_in(server)

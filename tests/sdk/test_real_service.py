@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sdk.contract.packages import PACKAGES, SERVER_PACKAGES, Package
+from sdk.contract.packages import PACKAGES, Package
 from tests.kit.browser import Browser, query
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres
@@ -13,15 +13,6 @@ from tests.kit.server import QUICK, Server, running
 from tests.sdk.program import program
 
 TANKS, FACTOR = 10, "a device"
-SECRET = "secret-of-the-game-server-0123456789"
-GAME_SERVER = {
-    "client_id": "game-server",
-    "client_secret": SECRET,
-    "name": "Game server",
-    "profile": "oidc",
-    "grant_types": ["client_credentials"],
-    "application_id": TANKS,
-}
 
 
 @pytest.fixture(scope="module", params=PACKAGES, ids=lambda package: package.name)
@@ -32,17 +23,9 @@ def package(request: pytest.FixtureRequest) -> Package:
     return package
 
 
-@pytest.fixture(params=SERVER_PACKAGES, ids=lambda package: package.name)
-def server_package(request: pytest.FixtureRequest) -> Package:
-    package: Package = request.param
-    if not package.is_built:
-        pytest.skip(f"the package {package.name} is not built: run scripts/sdk")
-    return package
-
-
 @pytest.fixture(scope="module")
 def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    if not any(package.is_built for package in (*PACKAGES, *SERVER_PACKAGES)):
+    if not any(package.is_built for package in PACKAGES):
         pytest.skip("no package is built: run scripts/sdk")
     dsn = postgres_server.fresh()
     settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_GUESTS": "on"}
@@ -53,7 +36,6 @@ def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) 
                 "users": [{"user_id": "4711", "login": "ann@example.com", "nick": "Ann", "password": PASSWORD}],
                 "applications": [{"application_id": TANKS, "name": "Tanks"}],
                 "roles": {str(TANKS): [role]},
-                "clients": [GAME_SERVER],
             }
         )
         yield server
@@ -110,20 +92,3 @@ def test_player_gives_up(package: Package, server: Server, tmp_path: Path) -> No
         assert game.event("failed")["reason"] == "cancelled"
     with Browser(server) as browser:
         assert link["words"] not in browser.get(link["url"].removeprefix(server.base_url)).text
-
-
-def test_game_server_verifies_players_and_asks(server_package: Package, server: Server, tmp_path: Path) -> None:
-    login = {"login": "ann@example.com", "password": PASSWORD, "factor": FACTOR}
-    with server.client() as http:
-        jwt = http.post("/proxy/api/login", json=login).json()["jwt"]
-    with program(server_package, server, tmp_path) as game_server:
-        game_server.send(do="verify", jwt=jwt, factor=FACTOR)
-        assert game_server.event("verified")["user_id"] == "4711"
-        game_server.send(do="verify", jwt=jwt, factor="another device")
-        assert game_server.event("refused")["reason"] == "factor"
-        game_server.send(do="credentials", client_id="game-server", client_secret=SECRET)
-        rules = ("chat.write", "chat.kick")
-        game_server.send(
-            do="check", questions=[{"user_id": "4711", "application_id": TANKS, "rule": rule} for rule in rules]
-        )
-        assert game_server.event("checked")["answers"] == [True, False]

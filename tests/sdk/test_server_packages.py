@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from sdk.contract.packages import SERVER_PACKAGES, Package
-from sdk.contract.runner import SERVER_SCENARIOS, play
+from sdk.contract.runner import SERVER_SCENARIOS
 from tests.sdk.answering import answering
+from tests.sdk.program import play
 
 Item = dict[str, Any]
 PACKAGES = [package for package in SERVER_PACKAGES if package.name in ("cpp", "csharp")]
@@ -89,7 +90,7 @@ def problems(
     if not package.is_built:
         pytest.skip(f"the package {package.name} is not built: run scripts/sdk")
     (folder / "case.json").write_text(json.dumps({"runs": [commands], "requests": requests, "events": events}))
-    return play("case", package.program, folder).problems
+    return play("case", package.program, folder)
 
 
 @pytest.mark.parametrize("package", SERVER_PACKAGES, ids=lambda package: package.name)

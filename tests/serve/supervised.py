@@ -82,7 +82,9 @@ class SupervisorProcess:
         (folder / "log").touch()
         (folder / "events").touch()
         with (folder / "log").open("wb") as log:
-            self.process = ForkedProcess(["script.py"], env={"PATH": os.defpath}, cwd=folder, stdout=log, stderr=log)
+            self.process = ForkedProcess(
+                (), script="script.py", env={"PATH": os.defpath}, cwd=folder, stdout=log, stderr=log
+            )
 
     @property
     def log(self) -> str:
