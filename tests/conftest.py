@@ -21,7 +21,7 @@ from tests.kit.memory_folder import use_memory_for_temporary_files
 from tests.kit.open_database import open_database
 from tests.kit.prepared_data import prepared_data
 from tests.kit.processes import ProcessRunner, add_option
-from tests.kit.quick_hypothesis import forget_constants_of_the_source
+from tests.kit.quick_hypothesis import forget_constants_of_the_source, store_characters_of_utf8
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running
 from tests.kit.shared_server import SharedServers
 from tests.kit.tls_context import share_default_context
@@ -105,6 +105,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Excludes what exists now from garbage collections, which would look at thousands of tests each time."""
+    store_characters_of_utf8()
     gc.collect()
     gc.freeze()
 

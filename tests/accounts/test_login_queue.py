@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import orjson
@@ -14,6 +15,7 @@ import trio
 from sso.accounts.errors import InvalidCredentials, LoginBusy, TooManyAttempts
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import User
+from sso.config import Settings
 from sso.core.net import SITE_FACTOR, Address, parse_address
 from sso.db.errors import Unavailable
 from sso.services import Services
@@ -26,8 +28,8 @@ from tests.kit.server import QUICK, Server, running
 LOGIN = "/proxy/api/login"
 DEVICE = "sso_device"
 HERE, THERE = parse_address("192.0.2.1"), parse_address("192.0.2.2")
-FLOOD = 150
-DISCONNECTED = 200  # fewer than fit into the queue of connections
+QUEUE, FLOOD = 60, 40
+DISCONNECTED = 80  # fewer than fit into the queue of connections
 
 
 class HeldHashes:
@@ -50,6 +52,11 @@ class HeldHashes:
 
         monkeypatch.setattr(LoginRateLimiter, "admit", record_slot)
         monkeypatch.setattr(services.hasher, "matches", record_hash)
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return replace(settings, login_queue=QUEUE)
 
 
 @pytest.fixture
@@ -79,7 +86,7 @@ async def test_flood_of_logins_delays_another_user_by_a_few_hashes(
     async with trio.open_nursery() as nursery:
         for number in range(FLOOD + slots):
             address = parse_address(f"198.51.100.{number}") if spread == "many addresses" else HERE
-            user = await add_user(services) if spread == "many accounts" and number < 30 else ann
+            user = await add_user(services) if spread == "many accounts" and number < 10 else ann
             nursery.start_soon(attempt, services, user, "flood", address)
         await until_waiting(services, FLOOD)
         nursery.start_soon(attempt, services, bob, PASSWORD, THERE)
@@ -159,8 +166,8 @@ async def test_cancelled_login_is_not_hashed(services: Services, hashes: HeldHas
 @pytest.fixture(scope="module")
 def slow(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose password checks take a considerable part of a second, and that counts failures per address."""
-    settings = {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "100000"}
-    settings |= {"SSO_ARGON2_TIME": "20"}
+    settings = {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "1", "SSO_RATE_LOGIN": "100000"}
+    settings |= {"SSO_ARGON2_TIME": "10"}
     with running(tmp_path_factory.mktemp("slow"), **settings) as server:
         yield server
 
@@ -197,7 +204,7 @@ def test_logins_of_disconnected_clients_are_not_hashed(slow: Server) -> None:
 @pytest.fixture(scope="module")
 def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that allows three logins per minute and account."""
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ACCOUNT": "3"}
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "1", "SSO_RATE_ACCOUNT": "3"}
     with running(tmp_path_factory.mktemp("limited"), **settings) as server:
         yield server
 

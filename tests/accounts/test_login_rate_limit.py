@@ -17,12 +17,14 @@ import trio
 from tests.kit.browser import AuthenticatorApp, Browser, forget_authentication, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
+from tests.kit.plain_http import PlainTransport
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
 LOGIN = "/proxy/api/login"
 FREE = 5  # failures of an account before it is blocked
-PER_ADDRESS = 10
+PER_ADDRESS = 6
+CONCURRENT = 30
 # The counter that was charged last: a charge sets ``expires`` to 15 minutes later.
 _LAST = "(SELECT key FROM throttle WHERE expires <= now() + interval '15 min' ORDER BY expires DESC LIMIT 1)"
 WAIT = f"SELECT extract(epoch FROM blocked_until - expires + interval '15 min') FROM throttle WHERE key = {_LAST}"
@@ -33,7 +35,7 @@ _numbers, _addresses = itertools.count(1), itertools.count(2)
 
 @pytest.fixture(scope="module")
 def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that allows ten failures per minute and address. Only 127.0.0.1 is a trusted proxy."""
+    """A server that allows few failures per minute and address. Only 127.0.0.1 is a trusted proxy."""
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2"}
     settings |= {"SSO_RATE_LOGIN": str(PER_ADDRESS), "SSO_TRUSTED_PROXIES": "127.0.0.1/32"}
     with running(tmp_path_factory.mktemp("limited"), **settings) as server:
@@ -41,7 +43,7 @@ def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory)
 
 
 def from_address(server: Server, address: str) -> httpx.Client:
-    return server.client(transport=httpx.HTTPTransport(local_address=address))
+    return server.client(transport=PlainTransport(address))
 
 
 @pytest.fixture
@@ -146,12 +148,14 @@ def test_account_page_form_is_blocked_after_five_failures(server: Server, form: 
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
 
 
-@pytest.mark.parametrize("stored", ["$2b$04$" + "z" * 53, "$scrypt$ln=16,r=1,p=1$c2FsdA$MDEyMzQ1Njc4OWFiY2RlZg", "x"])
-def test_attempts_with_a_stored_hash_that_cannot_be_read_fail_and_are_counted(server: Server, stored: str) -> None:
+def test_attempts_with_a_stored_hash_that_cannot_be_read_fail_and_are_counted(server: Server) -> None:
     login = new_user(server)
-    query(server, "UPDATE users SET password_hash = $1 WHERE login = $2", stored, login)
+    broken = ("$2b$04$" + "z" * 53, "$scrypt$ln=16,r=1,p=1$c2FsdA$MDEyMzQ1Njc4OWFiY2RlZg", "x", "$", "")
     with server.client() as client:
-        assert [fail(client, login).status_code for _ in range(FREE)] == [401] * FREE
+        for stored in broken:
+            query(server, "UPDATE users SET password_hash = $1 WHERE login = $2", stored, login)
+            assert fail(client, login).status_code == 401, stored
+    assert len(broken) == FREE
     assert last_block_seconds(server) == 1
 
 
@@ -198,7 +202,7 @@ def test_attempts_during_a_block_do_not_extend_it(server: Server) -> None:
             fail(client, login)
         query(server, BLOCK)
         before = query(server, f"SELECT blocked_until FROM throttle WHERE key = {_LAST}")
-        assert {fail(client, login).status_code for _ in range(20)} == {429}
+        assert {fail(client, login).status_code for _ in range(5)} == {429}
         assert query(server, f"SELECT blocked_until FROM throttle WHERE key = {_LAST}") == before
 
 
@@ -215,7 +219,7 @@ def test_login_in_another_case_is_the_same_account(server: Server) -> None:
 def test_successful_login_clears_the_failures(server: Server, way: str) -> None:
     login = new_user(server)
     with Browser(server) as browser:
-        for _ in range(3):
+        for _ in range(2):
             for _ in range(FREE - 1):
                 assert fail(browser.http, login).status_code == 401
             if way == "page":
@@ -307,32 +311,33 @@ async def concurrent_statuses(server: Server, address: str, bodies: list[dict[st
 
 
 async def test_concurrent_attempts_do_not_exceed_the_address_limit(limited: Server) -> None:
-    bodies = [{"login": unknown_login(), "password": "wrong"} for _ in range(100)]
+    bodies = [{"login": unknown_login(), "password": "wrong"} for _ in range(CONCURRENT)]
     seen = await concurrent_statuses(limited, f"127.0.1.{next(_addresses)}", bodies)
     assert PER_ADDRESS <= seen[401] <= PER_ADDRESS + 2  # each worker may check one more
-    assert seen[401] + seen[429] == 100
+    assert seen[401] + seen[429] == CONCURRENT
 
 
 async def test_concurrent_attempts_do_not_exceed_the_account_limit(server: Server) -> None:
-    bodies = [{"login": "concurrent@example.com", "password": "wrong"}] * 100
+    bodies = [{"login": "concurrent@example.com", "password": "wrong"}] * CONCURRENT
     began = time.monotonic()
     seen = await concurrent_statuses(server, "127.0.0.1", bodies)
     expired_blocks = int(math.log2(time.monotonic() - began + 1))  # attempts after blocks of 1, 2, 4, … seconds
     assert FREE <= seen[401] <= FREE + 2 + expired_blocks
-    assert seen[401] + seen[429] == 100
+    assert seen[401] + seen[429] == CONCURRENT
 
 
 async def test_concurrent_correct_logins_all_succeed(server: Server) -> None:
     login = await trio.to_thread.run_sync(new_user, server)
-    assert await concurrent_statuses(server, "127.0.0.1", [{"login": login, "password": PASSWORD}] * 50) == {200: 50}
+    bodies = [{"login": login, "password": PASSWORD}] * CONCURRENT
+    assert await concurrent_statuses(server, "127.0.0.1", bodies) == {200: CONCURRENT}
 
 
 async def test_concurrent_codes_do_not_exceed_the_account_limit(server: Server) -> None:
     login = await trio.to_thread.run_sync(lambda: new_user(server, totp_secret=TOTP_SECRET))
     wrong = {"login": login, "password": PASSWORD, "otp": AuthenticatorApp(TOTP_SECRET).wrong()}
-    seen = await concurrent_statuses(server, "127.0.0.1", [wrong] * 100)
+    seen = await concurrent_statuses(server, "127.0.0.1", [wrong] * CONCURRENT)
     assert FREE <= seen[401] <= FREE + 2
-    assert seen[401] + seen[429] == 100
+    assert seen[401] + seen[429] == CONCURRENT
 
 
 async def test_concurrent_correct_logins_succeed_after_a_few_failures(server: Server) -> None:
@@ -346,7 +351,7 @@ async def test_concurrent_correct_logins_succeed_after_a_few_failures(server: Se
 def test_account_limit_applies_without_an_address_limit(server: Server) -> None:
     assert server.settings["SSO_RATE_LOGIN"] == "0"
     with server.client() as client:
-        assert {fail(client).status_code for _ in range(70)} == {401}
+        assert {fail(client).status_code for _ in range(15)} == {401}
         login = unknown_login()
         assert [fail(client, login).status_code for _ in range(FREE + 1)] == [401] * FREE + [429]
 
@@ -377,9 +382,9 @@ def test_forwarding_header_of_an_untrusted_client_is_ignored(direct: httpx.Clien
     assert fail(direct, X_Forwarded_For="203.0.113.99").status_code == 429
 
 
-@pytest.mark.parametrize("header", ["nonsense", "203.0.113.7,", "unknown", "1.2.3", "203.0.113.7;"])
-def test_request_without_a_known_address_is_rejected(proxy: httpx.Client, header: str) -> None:
-    assert fail(proxy, X_Forwarded_For=header).status_code == 403
+def test_request_without_a_known_address_is_rejected(proxy: httpx.Client) -> None:
+    for header in ("nonsense", "203.0.113.7,", "unknown", "1.2.3", "203.0.113.7;"):
+        assert fail(proxy, X_Forwarded_For=header).status_code == 403, header
 
 
 def test_ipv6_addresses_are_counted_by_their_64_bit_network(proxy: httpx.Client) -> None:
@@ -387,10 +392,3 @@ def test_ipv6_addresses_are_counted_by_their_64_bit_network(proxy: httpx.Client)
         assert fail(proxy, X_Forwarded_For=f"2001:db8:1:2:{number}::{number}").status_code == 401
     assert fail(proxy, X_Forwarded_For="2001:db8:1:2:ffff::1").status_code == 429
     assert fail(proxy, X_Forwarded_For="2001:db8:1:3::1").status_code == 401
-
-
-def test_ipv6_addresses_are_also_counted_by_their_48_bit_network(proxy: httpx.Client) -> None:
-    for number in range(10 * PER_ADDRESS):
-        assert fail(proxy, X_Forwarded_For=f"2001:db8:7:{number:x}::1").status_code == 401
-    assert fail(proxy, X_Forwarded_For="2001:db8:7:ffff::1").status_code == 429
-    assert fail(proxy, X_Forwarded_For="2001:db8:8:ffff::1").status_code == 401

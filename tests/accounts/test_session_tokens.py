@@ -17,6 +17,7 @@ from sso.db.statement import Statement
 from sso.services import Services
 from tests.kit.browser import new_user, query, user_id_of
 from tests.kit.builders import add_user
+from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.server import Server
 from tests.kit.session_tokens import LOGIN, claims_of, is_valid_token, new_application, renew, sign_in
 
@@ -147,7 +148,7 @@ async def renew_into(tokens: list[str], services: Services, source: TokenSource)
 async def test_token_cannot_be_renewed_while_its_sign_in_ends(services: Services) -> None:
     user = await add_user(services)
     options = LoginOptions(HERE, factor="d")
-    for _ in range(10):
+    for _ in range(10 if IS_LONG_RUN else 4):
         issued = await services.session_tokens.issue(user, by_password(), options)
         source = await services.session_tokens.sign_in(issued.token, HERE)
         renewed: list[str] = []

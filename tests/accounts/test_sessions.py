@@ -15,7 +15,17 @@ from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions
 from sso.core.net import parse_address
 from sso.services import Services
-from tests.kit.browser import SESSION, VISIT, AuthenticatorApp, Browser, each_worker, fresh_browser, new_user, query
+from tests.kit.browser import (
+    SESSION,
+    VISIT,
+    AuthenticatorApp,
+    Browser,
+    each_worker,
+    fresh_browser,
+    new_user,
+    query,
+    user_id_of,
+)
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.operator_changes import set_password as set_password_as_operator
 from tests.kit.postgres import Postgres
@@ -89,14 +99,12 @@ def test_previous_session_ends_at_the_next_login(browser: Browser, server: Serve
         assert not other.is_signed_in
 
 
-@pytest.mark.parametrize(
-    "value", ["", "x", "A" * 42, "A" * 44, "A" * 42 + "\N{LATIN SMALL LETTER E WITH ACUTE}", "'--"]
-)
-def test_malformed_cookie_is_ignored(server: Server, value: str) -> None:
+def test_malformed_cookie_is_ignored(server: Server) -> None:
     with server.client() as client:
-        headers = [(b"Cookie", f"{SESSION}={value}; {VISIT}={value}".encode())]
-        assert client.get("/account", headers=headers).status_code == 303
-        assert client.get("/login/code", headers=headers).status_code == 303
+        for value in ("", "x", "A" * 42, "A" * 44, "A" * 42 + "\N{LATIN SMALL LETTER E WITH ACUTE}", "'--"):
+            headers = [(b"Cookie", f"{SESSION}={value}; {VISIT}={value}".encode())]
+            assert client.get("/account", headers=headers).status_code == 303, value
+            assert client.get("/login/code", headers=headers).status_code == 303, value
 
 
 def test_database_contains_digests_only(browser: Browser, server: Server, login: str) -> None:
@@ -110,8 +118,8 @@ def test_database_contains_digests_only(browser: Browser, server: Server, login:
         secret = other.cookie(VISIT) or ""
     assert query(server, "SELECT 1 FROM login_challenges WHERE digest = $1", hashlib.sha256(secret.encode()).digest())
     tables = query(server, "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
-    for (table,) in tables:
-        assert not query(server, f'SELECT 1 FROM "{table}" t WHERE t::text LIKE $1', f"%{secret}%"), table
+    found = (f"SELECT '{table}' FROM \"{table}\" t WHERE t::text LIKE $1" for (table,) in tables)
+    assert query(server, " UNION ALL ".join(found), f"%{secret}%") == []
 
 
 def test_cookies_are_host_only_http_only_and_same_site(browser: Browser, login: str) -> None:
@@ -142,7 +150,7 @@ def https(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -
         probe.bind(("127.0.0.1", 0))
         bind = f"127.0.0.1:{probe.getsockname()[1]}"
     settings = {"SSO_BIND": bind, "SSO_BASE_URL": "https://sso.example.com", "SSO_RATE_LOGIN": "0"}
-    settings |= QUICK | {"SSO_DATABASE_URL": postgres_server.fresh()}
+    settings |= QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "1"}
     with running(tmp_path_factory.mktemp("https"), **settings) as server:
         server.settings["SSO_BIND"] = bind  # the port is not part of the base URL
         server.apply({"users": [{"login": "ann@example.com", "password": PASSWORD}]})
@@ -188,12 +196,12 @@ def test_https_responses_have_hsts_for_a_year(https: httpx.Client) -> None:
 
 
 def disable(server: Server, login: str) -> None:
-    server.sso("user", "disable", login)
-    server.sso("user", "enable", login)  # a revoked session stays revoked
+    for disabled in (True, False):  # a revoked session stays revoked
+        server.apply({"users": [{"login": login, "disabled": disabled}]})
 
 
 def set_password(server: Server, login: str) -> None:
-    server.sso("user", "set-password", login, "--password-stdin", stdin="another one\n")
+    server.apply({"users": [{"login": login, "password": "another one"}]})
 
 
 def end_sessions(server: Server, login: str) -> None:
@@ -221,7 +229,7 @@ def test_revoked_session_ends_on_all_workers(server: Server, end: Callable[[Serv
     login = new_user(server)
     with each_worker(server) as workers, fresh_browser(server, login) as browser:
         cookies = {"Cookie": f"{SESSION}={browser.cookie()}"}
-        for _ in range(3):  # a worker must not cache the session
+        for _ in range(2):  # a worker must not cache the session
             assert {worker.get("/account", headers=cookies).status_code for worker in workers} == {200}
         end(server, login)
         assert {worker.get("/account", headers=cookies).status_code for worker in workers} == {303}
@@ -231,7 +239,8 @@ def test_revocation_ends_a_login_challenge(server: Server, browser: Browser) -> 
     login = new_user(server, totp_secret=TOTP_SECRET)
     browser.follow(browser.sign_in(login))
     form = browser.form("/login/code")
-    end_sessions(server, login)
+    user_id = user_id_of(server, login)
+    server.run_with_services(lambda services: services.users.revoke_all(user_id))
     answer = browser.post("/login/code", form | {"otp": AuthenticatorApp(TOTP_SECRET).code()})
     assert answer.status_code == 401
     assert not browser.is_signed_in

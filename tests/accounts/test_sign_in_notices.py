@@ -56,7 +56,7 @@ def test_first_sign_in_and_known_browsers_are_not_reported(server: Server) -> No
 
 
 def test_several_sign_ins_cause_one_notice(server: Server, login: str) -> None:
-    for _ in range(5):
+    for _ in range(3):
         fresh_browser(server, login).http.close()
     assert no_further_notice(server, login, 1)
     allow_another_notice(server)

@@ -130,9 +130,9 @@ def test_signing_out_needs_a_token_and_does_not_tell_which_are_known(client: htt
         assert "token: " in refused.json()["error"]
 
 
-@pytest.mark.parametrize("ids", ["", " ", "x", "'", "x " * 500, "\N{PILE OF POO}"])
-def test_signing_out_of_no_game_is_no_error(client: httpx.Client, server: Server, login: str, ids: str) -> None:
+def test_signing_out_of_no_game_is_no_error(client: httpx.Client, server: Server, login: str) -> None:
     sign_in(client, login)
     with fresh_browser(server, login) as browser:
         browser.open_account()
-        assert browser.submit("/account/games/end", ids=ids).status_code == 303
+        for ids in ("", " ", "x", "'", "x " * 500, "\N{PILE OF POO}"):
+            assert browser.submit("/account/games/end", ids=ids).status_code == 303, ids

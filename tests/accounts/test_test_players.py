@@ -30,7 +30,7 @@ from tests.kit.server import QUICK, Server, run_sso, running
 
 LOGIN = "/proxy/api/login"
 PASSWORD = "known to developers"
-SETTINGS = {"SSO_TEST_PLAYER_PASSWORD": PASSWORD, "SSO_WORKERS": "2", "SSO_DATABASE_POOL": "5"}
+SETTINGS = {"SSO_TEST_PLAYER_PASSWORD": PASSWORD, "SSO_WORKERS": "1", "SSO_DATABASE_POOL": "5"}
 
 
 @pytest.fixture(scope="module")

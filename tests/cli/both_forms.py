@@ -14,14 +14,18 @@ import asyncpg
 import orjson
 import pytest
 
-from tests.cli.conftest import CommandResult, Sso
+from tests.cli.conftest import CommandResult, Sso, run_in_process
 from tests.kit.builders import PASSWORD
 from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, run_sso, running
+from tests.kit.server import QUICK, Server, running
 from tests.state.studio import studio
 
 ROOT = "operator@example.com"
+OPERATOR: dict[str, Any] = {
+    "users": [{"login": ROOT, "password": PASSWORD, "user_id": "9001", "email_verified": True}],
+    "permissions": [{"user_id": "9001", "application_id": 1, "data": {"roles": ["root"]}}],
+}
 # Values that differ between two installations.
 _DIFFERENT = (
     (re.compile(r"\b[0-9a-f]{24}\b"), "GROUP"),
@@ -51,8 +55,8 @@ def comparable(result: CommandResult, *, ordered: bool) -> CommandResult:
 def document() -> dict[str, Any]:
     """The studio, and the operator of the server."""
     state = studio()
-    state["users"].append({"login": ROOT, "password": PASSWORD, "user_id": "9001", "email_verified": True})
-    state["permissions"].append({"user_id": "9001", "application_id": 1, "data": {"roles": ["root"]}})
+    state["users"] += OPERATOR["users"]
+    state["permissions"] += OPERATOR["permissions"]
     return state
 
 
@@ -68,7 +72,7 @@ def service(postgres_server: Postgres, folder: Path) -> Iterator[Server]:
         "SSO_REGISTRATION": "invite",
     }
     with running(folder, **settings) as server:
-        server.sso("apply", "state.json")
+        assert run_in_process("apply", str(folder / "state.json"), **server.settings).code == 0
         yield server
     postgres_server.drop(dsn)
 
@@ -85,10 +89,15 @@ def signed_in(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactor
     """A server, and a configuration folder with a sign-in to it."""
     folder = tmp_path_factory.mktemp("service")
     with service(postgres_server, folder) as server:
-        arguments = ("--server", server.base_url, "login", "--login", ROOT, "--password-stdin")
-        login = run_sso(folder, *arguments, stdin=f"{PASSWORD}\n", XDG_CONFIG_HOME=str(folder))
-        assert login.returncode == 0, login.stderr
+        sign_in(server, folder)
         yield server, folder
+
+
+def sign_in(server: Server, folder: Path) -> None:
+    """Stores a sign-in of the operator in a configuration folder."""
+    arguments = ("--server", server.base_url, "login", "--login", ROOT, "--password-stdin")
+    login = run_in_process(*arguments, stdin=f"{PASSWORD}\n", XDG_CONFIG_HOME=str(folder))
+    assert login.code == 0, login.err
 
 
 Both = Callable[..., CommandResult]

@@ -11,8 +11,14 @@ import pytest
 
 from sso.core.keys import GENERATE, public_pem
 from tests.cli.conftest import Sso
+from tests.kit.server import Server
 
 Latest = Callable[[], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def environment(server: Server) -> dict[str, str]:
+    return server.settings
 
 
 @pytest.fixture

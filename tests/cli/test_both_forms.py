@@ -1,4 +1,7 @@
-"""The same commands in process, at the socket of a service and on a server have the same output and errors."""
+"""The same commands in process, at the socket of a service and on a server have the same output and errors.
+
+What each of them prints is the subject of the files of these commands. Here is one of each kind of answer and error.
+"""
 
 from pathlib import Path
 
@@ -6,9 +9,12 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from sso.core.keys import private_pem, public_pem
-from tests.cli.both_forms import Both, beside, both, signed_in
+from tests.cli.both_forms import Both, Execute, beside, both, execute, signed_in
+from tests.cli.conftest import Sso, run_in_process
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.server import Server
 
-__all__ = ["beside", "both", "signed_in"]
+__all__ = ["beside", "both", "execute", "signed_in"]
 
 
 def test_projects_and_their_members(both: Both) -> None:
@@ -16,25 +22,16 @@ def test_projects_and_their_members(both: Both) -> None:
         "project list",
         "project list --json",
         "project show rd",
-        "project show 'Red Dawn' --tsv",
         "project show none",
         "project add 'Blue Sky' --admin ann@example.com --alias bs --domain example.com --description Second",
         "project add 'Blue Sky' --admin ann@example.com",
-        "project add Game",
         "project add a/b",
-        "project add New --alias a.b",
         "project add New --domain a@b",
         "project add New --admin none@example.com",
-        f"project add New --description {'x' * 1025}",
         "project change bs --title Blue --alias blue --remove-alias bs --domain b.example",
-        "project change blue --remove-domain example.com",
         "project change blue --remove-alias x",
-        "project change blue --alias blue_sky",
-        "project change blue --title Game",
-        "project change blue",
         "project show blue",
         "project member list rd",
-        "project member list rd --json",
         "project member add rd bob@example.com developer",
         "project member add rd 5002 developer",
         "project member add rd 5002 app_admin --app 40 --until 2035-01-01",
@@ -42,14 +39,12 @@ def test_projects_and_their_members(both: Both) -> None:
         "project member add rd 5002 manager --group testers",
         "project member add rd 5002 app_admin --app 41",
         "project member add rd 5002 root",
-        "project member add rd 5002 moderator",
         "project member add rd none viewer",
         "project member add rd 5001 admin --until 2035-01-01",
         "project member list rd",
         "project member delete rd 5002 developer",
         "project member delete rd 5002 developer",
         "project member delete rd 5002 --app 40",
-        "project member delete rd 5002 --group testers",
         "project member delete rd 5002",
         "project member delete rd 5002",
         "project member delete rd 5001",
@@ -67,41 +62,32 @@ def test_groups(both: Both) -> None:
     for line in (
         "group list",
         "group list --project rd --json",
-        "group list --project none",
         "group show testers",
         "group show 0123456789abcdef01234567 --project rd",
         "group show none",
-        "group show none --project rd",
         "group add Players --project rd --tag a --description All",
         "group add a/b --project rd",
-        "group add X --project none",
         "group add Twin --project rd",
         "group add Twin --project rd",
         "group change players --title Gamers --tag project --remove-tag a",
         "group change gamers --remove-tag b",
-        "group change gamers --title a/b",
         "group member add gamers ann@example.com 5002",
         "group member add gamers nobody",
         "group member list gamers",
         "group member delete gamers 5001",
         "group member delete gamers 5001",
         "group condition add gamers staff domain=studio.example tag=beta",
-        "group condition add gamers staff domian=x",
         'group condition add gamers friends \'{"or": [{"tag": "beta"}, {"uid": ["1000"]}]}\'',
         "group condition delete gamers none",
         "group condition delete gamers staff",
         "group role add gamers moderator --app 40",
-        "group role add gamers captain --app 40",
         "group role add gamers moderator --app 4711",
-        "group role add gamers admin --app 1",
         "group role add gamers moderator --app 40 --action revoke",
         "group show gamers",
         "group role delete gamers moderator --app 40",
         "group role delete gamers moderator --app 40",
         "group access gamers allow",
-        "group show gamers --tsv",
         "group delete gamers --yes",
-        "group access gamers none",
         "group delete gamers --yes",
         "group access twin allow --project rd",
         "group delete none --yes",
@@ -115,36 +101,26 @@ def test_groups(both: Both) -> None:
 def test_roles_and_assignments(both: Both) -> None:
     for line in (
         "role list --app 40",
-        "role list",
         "role list --app 4711",
         "role show moderator --app 40",
         "role show captain --app 40",
-        "role show root",
         "role add scout --app 40 --rule map.reveal --rule 'chat.mute|eu' --description Sees --user-limit 1",
         "role add scout --app 40",
-        "role add a.b --app 40",
         "role add x --app 4711",
         "role add x --app 40 --rule 'a b'",
-        "role add x --app 40 --rule a --rule a.b",
-        "role add x --app 40 --params 'a|b'",
-        "role add x --app 40 --condition domian=a",
         "role add x --app 40 --condition ip=nowhere",
         "role add staff --app 40 --rule srv.restart --condition domain=studio.example --default --protected",
         "role list --app 40 --json",
         "role change scout --app 40 --rule map.hide --remove-rule map.reveal --params eu",
         "role change scout --app 40 --rule map.hide",
-        "role change scout --app 40 --remove-rule nothing",
         "role change staff --app 40 --no-condition --regular --no-default",
         "role change captain --app 40 --rule a",
-        "role show scout --app 40 --tsv",
         "role assign ann@example.com scout --app 40 --until 2035-01-01",
         "role assign ann@example.com scout --app 40 --until 2035-01-01",
         "role assign bob@example.com scout --app 40",
         "role assign ann@example.com scout --app 40 --ttl 60",
         "role assign 5001 captain --app 40",
-        "role assign 5001 a.b --app 40",
         "role assign none scout --app 40",
-        "role assign 5001 scout --app 4711",
         "perm list ann@example.com --app 40",
         "perm list ann@example.com --app 4711",
         "role unassign ann@example.com scout --app 40",
@@ -170,7 +146,6 @@ def test_applications_and_their_keys(both: Both, tmp_path: Path) -> None:
     for line in (
         "app list",
         "app list --project rd --json",
-        "app list --project none",
         "app show 40",
         "app show 4711",
         "app add Chess --project rd --description Game",
@@ -187,10 +162,8 @@ def test_applications_and_their_keys(both: Both, tmp_path: Path) -> None:
         f"app key add 4711 {tmp_path / 'other.pem'}",
         f"app key add 40 {tmp_path / 'state.json'}",
         "app key list 40",
-        "app key list 4711",
         "app show 40",
         "app service-jwt 40",
-        "app service-jwt 4711",
         "app email-secret 40",
         "app email-secret 4711",
         "app key delete 40 unknown",
@@ -230,7 +203,6 @@ def test_clients(both: Both) -> None:
         "client show forum",
         "client show forum --json",
         "client rotate-secret forum --finish",
-        "client show forum --tsv",
         "client set forum --name Forum",
         "client disable forum",
         "client list --json",
@@ -270,3 +242,92 @@ def test_webhooks(both: Both) -> None:
         f"webhook resend {webhook} x",
     ):
         both(line, ordered=line != "webhook list")
+
+
+def test_invitations(both: Both) -> None:
+    for line in (
+        "user invitations",
+        "user invite new@example.com --days 3 --lang de",
+        "user invite new@example.com",
+        "user invite other@example.com",
+        "user invite Ann@Example.com",
+        "user invite nobody",
+        "user invite new@example.com --days 0",
+        "user invitations",
+        "user invitations --json",
+        "user invitations --revoke New@Example.com",
+        "user invitations --revoke new@example.com",
+        "user invitations --revoke unknown",
+        "user invitations",
+    ):
+        result = both(line)
+        if line == "user invitations --revoke New@Example.com":
+            assert result.lines == ["2 revoked"]
+    assert "other@example.com" in both("user invitations").out
+    assert both("user invitations --revoke other@example.com").lines == ["1 revoked"]
+
+
+def test_blocked_factors(both: Both, execute: Execute, tmp_path: Path) -> None:
+    user = {"login": "blocked@example.com", "user_id": "7001", "password": PASSWORD, "totp_secret": TOTP_SECRET}
+    (tmp_path / "user.json").write_bytes(orjson.dumps({"users": [user]}))
+    assert both(f"apply {tmp_path / 'user.json'}").code == 0
+    execute("INSERT INTO factor_guesses (user_id, factor, attempts) VALUES ('7001', 'totp', 20)")
+    assert "blocked_factors" in both("user show blocked@example.com").out
+    assert both("user unblock-2fa blocked@example.com").code == 0
+    assert "blocked_factors" not in both("user show 7001").out
+    assert both("user unblock-2fa nobody@example.com").code == 1
+
+
+def test_export_and_erasure_of_a_user(both: Both, signed_in: tuple[Server, Path], sso: Sso, tmp_path: Path) -> None:
+    user = {"login": "leaving@example.com", "user_id": "7002", "password": PASSWORD}
+    (tmp_path / "user.json").write_bytes(orjson.dumps({"users": [user]}))
+    assert both(f"apply {tmp_path / 'user.json'}").code == 0
+    server = signed_in[0]
+    exported = (
+        run_in_process("user", "export", "7002", **server.settings).out,
+        sso("--server", server.base_url, "user", "export", "7002").out,
+    )
+    documents = [orjson.loads(text) for text in exported]
+    assert documents[0].keys() == documents[1].keys()
+    assert documents[0]["account"].keys() == documents[1]["account"].keys()
+    assert [document["account"]["login"] for document in documents] == ["leaving@example.com"] * 2
+    for line in (
+        "user export nobody@example.com",
+        "user delete leaving@example.com --now",
+        "user delete leaving@example.com --now --yes",
+        "user delete leaving@example.com --now --yes",
+        "user show 7002",
+    ):
+        both(line)
+    assert "only administrator of the project" in both("user delete ann@example.com --now --yes").err
+
+
+def test_assertions_are_tested(both: Both, execute: Execute) -> None:
+    for line in ("perm test", "perm test --json", "perm test --app 40", "perm test --app 4711", "perm test --app x"):
+        both(line)
+    statements = orjson.dumps(["ann@example.com may never.given", "only moderator may none.such"]).decode()
+    execute("UPDATE applications SET assertions = CAST($1 AS jsonb) WHERE application_id = 40", statements)
+    result = both("perm test")
+    assert (result.code, "1 of 2 assertions fails" in result.out, "warning" in result.err) == (1, True, True)
+    assert both("perm test --app 40 --json").code == 1
+    execute("UPDATE applications SET assertions = '[]' WHERE application_id = 40")
+
+
+def test_refused_requests_are_explained(both: Both, execute: Execute) -> None:
+    execute(
+        """INSERT INTO game_violations (id, gsid, reason, expected, found, address, expires)
+        VALUES ('2de8a38444be1e27', 'a gsid', 'wrong secret', 'one', 'another', '192.0.2.7', now() + interval '9 h')"""
+    )
+    assert "wrong secret" in both("why 2de8a38444be1e27").out
+    assert orjson.loads(both("why 2de8a38444be1e27 --json").out)["gsid"] == "a gsid"
+    assert "there is no record" in both("why 0").err
+
+
+def test_status_of_a_server_lists_its_nodes(sso: Sso, both: Both, signed_in: tuple[Server, Path]) -> None:
+    """The nodes of two installations differ: the local form reads the database of the server."""
+    server = signed_in[0]
+    local = orjson.loads(run_in_process("status", "--json", **server.settings).lines[0])
+    remote = orjson.loads(sso("--server", server.base_url, "status", "--json").lines[0])
+    same = ("node", "state", "version", "schema", "workers")
+    assert local.keys() == remote.keys()
+    assert [local[name] for name in same] == [remote[name] for name in same]

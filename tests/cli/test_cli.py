@@ -1,11 +1,6 @@
 """The program: results of each command, exit codes 0, 1 and 2, and one line for every error."""
 
-import gc
-import io
-import os
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +8,16 @@ import argon2
 import click
 import orjson
 import pytest
-from structlog.testing import capture_logs
 
-import sso.cli
 from sso.core.encryption import Keyring, MasterKey
 from sso.db.standalone import fetch_value
+from tests.cli.conftest import CommandResult, run_in_process
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.commands import COMMANDS
 from tests.kit.postgres import Postgres
-from tests.kit.server import DEFAULT_SETTINGS, QUICK, SINGLE_NODE, SSO, run_sso
+from tests.kit.server import DEFAULT_SETTINGS, QUICK, SINGLE_NODE, SSO, Server, run_sso
 
 UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-    def failed_with(self, *words: str) -> bool:
-        """Whether the program printed one line with these words to standard error and exited with code 1."""
-        assert self.code == 1, self
-        assert self.out == ""
-        assert self.err.startswith("sso: ")
-        assert self.err.count("\n") == 1, self.err
-        return all(word in self.err for word in words)
 
 
 class Program:
@@ -52,25 +31,8 @@ class Program:
         )
         (folder / "data").mkdir(mode=0o700)
 
-    def __call__(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> Result:
-        raw = io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode())
-        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True) for _ in range(2))
-        with pytest.MonkeyPatch.context() as patch, capture_logs():  # the program shows errors only
-            for name in [name for name in os.environ if name.startswith("SSO_")]:
-                patch.delenv(name)
-            for name, value in (self.settings | settings).items():
-                patch.setenv(name, value)
-            patch.setattr(sys, "argv", ["sso", *arguments])
-            patch.setattr(sys, "stdin", io.TextIOWrapper(raw, "utf-8"))
-            patch.setattr(sys, "stdout", out)
-            patch.setattr(sys, "stderr", err)
-            try:
-                with pytest.raises(SystemExit) as exit_:
-                    sso.cli.main()
-            finally:
-                gc.enable()
-        assert isinstance(exit_.value.code, int)
-        return Result(exit_.value.code, *(file.detach().getvalue().decode() for file in (out, err)))
+    def __call__(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> CommandResult:
+        return run_in_process(*arguments, stdin=stdin, **(self.settings | settings))
 
     def ok(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> str:
         result = self(*arguments, stdin=stdin, **settings)
@@ -80,10 +42,10 @@ class Program:
     def value(self, sql: str) -> Any:
         return fetch_value(self.dsn, sql)
 
-    def process(self, *arguments: str, stdin: str = "", **settings: str) -> Result:
+    def process(self, *arguments: str, stdin: str = "", **settings: str) -> CommandResult:
         """Runs the program in its own process."""
         result = run_sso(self.folder, *arguments, stdin=stdin, **(self.settings | settings))
-        return Result(result.returncode, result.stdout, result.stderr)
+        return CommandResult(result.returncode, result.stdout, result.stderr)
 
 
 @pytest.fixture
@@ -97,6 +59,14 @@ def shared(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) 
     dsn = postgres_server.fresh()
     yield Program(tmp_path_factory.mktemp("cli"), dsn)
     postgres_server.drop(dsn)
+
+
+@pytest.fixture(scope="module")
+def beside(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """A program beside a running service, which answers it at once. Tests do not change its database."""
+    program = Program(tmp_path_factory.mktemp("cli"), server.settings["SSO_DATABASE_URL"])
+    program.settings = server.settings
+    return program
 
 
 # Words that the help of a command must contain.
@@ -185,7 +155,7 @@ def test_invalid_settings_are_reported_in_one_line(command: list[str], shared: P
     assert shared("--config", "/missing.toml", *command).failed_with("cannot read /missing.toml")
 
 
-@pytest.mark.parametrize("command", [["user", "list"], ["apply", "-"], ["export"], ["migrate"], ["key", "list"]])
+@pytest.mark.parametrize("command", [["user", "list"], ["export"], ["migrate"]])
 def test_unreachable_database_is_reported_without_its_password(command: list[str], shared: Program) -> None:
     result = shared(*command, SSO_DATABASE_URL=UNREACHABLE, SSO_START_WAIT_S="0")
     assert result.failed_with("the database cannot be reached", "refuses connections", "SSO_DATABASE_URL")
@@ -201,13 +171,13 @@ def test_newer_database_schema_is_reported_in_one_line(run: Program) -> None:
 @pytest.mark.parametrize(
     "command", ["show", "disable", "enable", "set-password", "reset-2fa", "unblock-2fa", "end-sessions"]
 )
-def test_unknown_user_is_reported_in_one_line(command: str, shared: Program) -> None:
-    assert shared("user", command, "nobody@example.com").failed_with("there is no user nobody@example.com")
+def test_unknown_user_is_reported_in_one_line(command: str, beside: Program) -> None:
+    assert beside("user", command, "nobody@example.com").failed_with("there is no user nobody@example.com")
 
 
 @pytest.mark.parametrize("login", ["12345", "", "9" * 30, "ünï", "%"])
-def test_user_show_accepts_any_text_as_login(login: str, shared: Program) -> None:
-    assert shared("user", "show", login).failed_with(f"there is no user {login}")
+def test_user_show_accepts_any_text_as_login(login: str, beside: Program) -> None:
+    assert beside("user", "show", login).failed_with(f"there is no user {login}")
 
 
 def test_invalid_master_key_is_reported_with_its_source(shared: Program, tmp_path: Path) -> None:
@@ -265,10 +235,10 @@ def test_user_add_generates_a_password_without_a_terminal(run: Program) -> None:
     ],
 )
 def test_invalid_arguments_of_user_commands_are_reported_in_one_line(
-    shared: Program, arguments: list[str], stdin: str | bytes, words: str
+    beside: Program, arguments: list[str], stdin: str | bytes, words: str
 ) -> None:
-    assert shared("user", *arguments, stdin=stdin).failed_with(words)
-    assert shared.value("SELECT count(*) FROM users") == 0
+    assert beside("user", *arguments, stdin=stdin).failed_with(words)
+    assert beside.value("SELECT count(*) FROM users") == 0
 
 
 def test_user_list_searches_and_user_show_prints_json(run: Program) -> None:

@@ -4,21 +4,28 @@ import json
 
 import pytest
 
+from sso.core.encryption import MasterKey
 from sso.keys.reseal import Reseal
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
+from tests.cli.conftest import Sso
 from tests.kit.operator_changes import rotate_secret
 from tests.kit.server import Server
 
 
-def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -> None:
-    output = server.sso(
+@pytest.fixture(scope="module")
+def environment(server: Server) -> dict[str, str]:
+    return server.settings
+
+
+def test_client_add_prints_the_secret_and_client_show_does_not(sso: Sso) -> None:
+    output = sso(
         "client", "add", "cli1", "--profile", "strict", "--name", "Tank Shop", "--host", "shop.example.com"
-    ).stdout.split()
+    ).output.split()
     assert output[:3] == ["client_id", "cli1", "client_secret"]
     assert len(output[3]) >= 43
-    shown = server.sso("client", "show", "cli1").stdout
+    shown = sso("client", "show", "cli1").output
     assert output[3] not in shown
     assert json.loads(shown) == {
         "client_id": "cli1",
@@ -52,24 +59,19 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "second_expires": None,
         "secrets": 1,
     }
-    listed = server.sso("client", "list").stdout
+    listed = sso("client", "list").output
     assert "cli1\tTank Shop\tstrict\tshop.example.com\t\n" in listed
     assert output[3] not in listed
 
 
-def test_id_alg_option_sets_the_algorithm_of_id_tokens(server: Server) -> None:
-    server.sso("client", "add", "cli8", "--profile", "strict", "--host", "a.example.com", "--id-alg", "EdDSA")
-    assert json.loads(server.sso("client", "show", "cli8").stdout)["id_alg"] == "EdDSA"
-    assert (
-        server.sso(
-            "client", "add", "cli9", "--profile", "strict", "--host", "a.example.com", "--id-alg", "none", check=False
-        ).returncode
-        == 2
-    )
+def test_id_alg_option_sets_the_algorithm_of_id_tokens(sso: Sso) -> None:
+    assert sso("client", "add", "cli8", "--profile", "strict", "--host", "a.example.com", "--id-alg", "EdDSA").code == 0
+    assert json.loads(sso("client", "show", "cli8").output)["id_alg"] == "EdDSA"
+    assert sso("client", "add", "cli9", "--profile", "strict", "--host", "a.example.com", "--id-alg", "none").code == 2
 
 
-def test_secret_stdin_option_reads_the_secret(server: Server) -> None:
-    result = server.sso(
+def test_secret_stdin_option_reads_the_secret(sso: Sso) -> None:
+    result = sso(
         "client",
         "add",
         "cli2",
@@ -80,24 +82,22 @@ def test_secret_stdin_option_reads_the_secret(server: Server) -> None:
         "--secret-stdin",
         stdin="a-secret-of-mine-1\n",
     )
-    assert "a-secret-of-mine-1" not in result.stdout
+    assert "a-secret-of-mine-1" not in result.output
 
 
-def test_public_client_has_no_secret(server: Server) -> None:
-    result = server.sso(
-        "client", "add", "cli3", "--profile", "oidc", "--public", "--redirect-uri", "http://127.0.0.1/cb"
-    )
-    assert "secret" not in result.stdout
-    assert server.sso("client", "rotate-secret", "cli3", check=False).returncode == 1
+def test_public_client_has_no_secret(sso: Sso) -> None:
+    result = sso("client", "add", "cli3", "--profile", "oidc", "--public", "--redirect-uri", "http://127.0.0.1/cb")
+    assert "secret" not in result.output
+    assert sso("client", "rotate-secret", "cli3").code == 1
 
 
-def test_rotation_keeps_two_secrets_until_finish(server: Server) -> None:
-    server.sso("client", "add", "cli4", "--profile", "strict", "--host", "a.example.com")
+def test_rotation_keeps_two_secrets_until_finish(sso: Sso) -> None:
+    assert sso("client", "add", "cli4", "--profile", "strict", "--host", "a.example.com").code == 0
     for expected in (2, 2):
-        assert server.sso("client", "rotate-secret", "cli4").stdout.startswith("client_secret ")
-        assert json.loads(server.sso("client", "show", "cli4").stdout)["secrets"] == expected
-    server.sso("client", "rotate-secret", "cli4", "--finish")
-    assert json.loads(server.sso("client", "show", "cli4").stdout)["secrets"] == 1
+        assert sso("client", "rotate-secret", "cli4").output.startswith("client_secret ")
+        assert json.loads(sso("client", "show", "cli4").output)["secrets"] == expected
+    assert sso("client", "rotate-secret", "cli4", "--finish").code == 0
+    assert json.loads(sso("client", "show", "cli4").output)["secrets"] == 1
 
 
 @pytest.mark.parametrize(
@@ -116,47 +116,37 @@ def test_rotation_keeps_two_secrets_until_finish(server: Server) -> None:
         (["add", "x5", "--host", "a.example.com", "--profile", "other"], 2),
     ],
 )
-def test_invalid_arguments_are_reported_in_one_line(server: Server, arguments: list[str], code: int) -> None:
-    result = server.sso("client", *arguments, check=False)
-    assert result.returncode == code
-    assert "Traceback" not in result.stderr
+def test_invalid_arguments_are_reported_in_one_line(sso: Sso, arguments: list[str], code: int) -> None:
+    result = sso("client", *arguments)
+    assert result.code == code
+    assert "Traceback" not in result.err
     if code == 1:
-        assert len(result.stderr.splitlines()) == 1
+        assert len(result.err.splitlines()) == 1
 
 
-def test_adding_an_existing_client_id_fails(server: Server) -> None:
-    server.sso("client", "add", "cli5", "--profile", "strict", "--host", "a.example.com")
-    assert (
-        server.sso("client", "add", "cli5", "--profile", "strict", "--host", "a.example.com", check=False).returncode
-        == 1
-    )
+def test_adding_an_existing_client_id_fails(sso: Sso) -> None:
+    assert sso("client", "add", "cli5", "--profile", "strict", "--host", "a.example.com").code == 0
+    assert sso("client", "add", "cli5", "--profile", "strict", "--host", "a.example.com").code == 1
 
 
-async def test_reseal_keeps_both_secrets_of_a_rotation(services: Services) -> None:
-    from sso.core.encryption import MasterKey
-
-    applier = Applier(services.database, services.hasher, services.operations)
-    part = {"client_id": "shop", "client_secret": "the-first-of-all-1", "redirect_hosts": ["a.example.com"]}
-    await applier.apply(parse({"clients": [part]}))
-    new = await rotate_secret(services, "shop")
-    services.keyring.keys = (MasterKey.generate(), *services.keyring.keys)
-    await Reseal(services.database, services.keyring).run()
-    services.keyring.keys = services.keyring.keys[:1]
-    client = await services.oauth.clients.get("shop")
-    assert client
-    assert [secret for secret, _ in services.oauth.clients.secrets(client)] == [new, "the-first-of-all-1"]
-
-
-async def test_apply_with_another_secret_replaces_both_secrets(services: Services) -> None:
+async def test_both_secrets_of_a_rotation_are_resealed_and_replaced_by_apply(services: Services) -> None:
     applier = Applier(services.database, services.hasher, services.operations)
     part = {"client_id": "shop", "client_secret": "the-first-of-all-1", "redirect_hosts": ["a.example.com"]}
     await applier.apply(parse({"clients": [part]}))
     assert (await applier.apply(parse({"clients": [part]}))).unchanged == 1
-    await rotate_secret(services, "shop")
+    new = await rotate_secret(services, "shop")
+    services.keyring.keys = (MasterKey.generate(), *services.keyring.keys)
+    await Reseal(services.database, services.keyring).run()
+    services.keyring.keys = services.keyring.keys[:1]
+    assert await secrets_of(services, "shop") == [new, "the-first-of-all-1"]
     await applier.apply(parse({"clients": [part]}))
-    client = await services.oauth.clients.get("shop")
+    assert await secrets_of(services, "shop") == ["the-first-of-all-1"]
+
+
+async def secrets_of(services: Services, client_id: str) -> list[str]:
+    client = await services.oauth.clients.get(client_id)
     assert client
-    assert [secret for secret, _ in services.oauth.clients.secrets(client)] == ["the-first-of-all-1"]
+    return [secret for secret, _ in services.oauth.clients.secrets(client)]
 
 
 @pytest.mark.parametrize(
@@ -166,36 +156,34 @@ async def test_apply_with_another_secret_replaces_both_secrets(services: Service
         (("a shop", "--host", "a.example"), "CLIENT_ID: must be 1 to 64 letters"),
     ],
 )
-def test_client_add_names_the_option_with_a_wrong_value(
-    arguments: tuple[str, ...], option: str, server: Server
-) -> None:
-    assert server.sso("client", "add", "--profile", "oidc", *arguments, check=False).stderr.startswith(f"sso: {option}")
+def test_client_add_names_the_option_with_a_wrong_value(arguments: tuple[str, ...], option: str, sso: Sso) -> None:
+    assert sso("client", "add", "--profile", "oidc", *arguments).err.startswith(f"sso: {option}")
 
 
-def test_service_client_names_the_option_that_is_missing_and_warns_about_an_unknown_application(server: Server) -> None:
+def test_service_client_names_the_option_that_is_missing_and_warns_about_an_unknown_application(sso: Sso) -> None:
     command = ("client", "add", "cli-service", "--profile", "oidc", "--grant-types", "client_credentials")
-    failed = server.sso(*command, check=False)
-    assert (failed.returncode, failed.stdout) == (1, "")
-    assert failed.stderr == "sso: --grant-types: client_credentials needs application_id\n"
-    added = server.sso(*command, "--application-id", "987654")
-    assert "client_secret" in added.stdout
-    assert added.stderr == "warning: application_id: there is no application 987654 yet\n"
+    failed = sso(*command)
+    assert (failed.code, failed.out) == (1, "")
+    assert failed.err == "sso: --grant-types: client_credentials needs application_id\n"
+    added = sso(*command, "--application-id", "987654")
+    assert "client_secret" in added.output
+    assert added.err == "warning: application_id: there is no application 987654 yet\n"
 
 
-def test_registration_tokens_and_approvals(server: Server) -> None:
-    assert len(server.sso("client", "registration-token", "--uses", "3", "--days", "1").stdout.strip()) == 43
-    token = json.loads(server.sso("client", "registration-tokens", "--json").stdout)
+def test_registration_tokens_and_approvals(sso: Sso, server: Server) -> None:
+    assert len(sso("client", "registration-token", "--uses", "3", "--days", "1").output.strip()) == 43
+    token = json.loads(sso("client", "registration-tokens", "--json").output)
     assert (token["uses"], token["uses_left"]) == (3, 3)
-    server.sso("client", "registration-tokens", "--revoke", token["id"])
-    assert server.sso("client", "registration-tokens", "--json").stdout == ""
-    assert server.sso("client", "registration-tokens", "--revoke", token["id"], check=False).returncode == 1
+    assert sso("client", "registration-tokens", "--revoke", token["id"]).code == 0
+    assert sso("client", "registration-tokens", "--json").output == ""
+    assert sso("client", "registration-tokens", "--revoke", token["id"]).code == 1
     for client_id in ("cli-waits", "cli-refused"):
         server.apply({"clients": [{"client_id": client_id, "profile": "oidc", "public": True, "approved": False}]})
-    assert "waits for approval" in server.sso("client", "list").stdout
-    assert server.sso("client", "enable", "cli-waits", check=False).returncode == 1
-    server.sso("client", "approve", "cli-waits")
-    shown = json.loads(server.sso("client", "show", "cli-waits").stdout)
+    assert "waits for approval" in sso("client", "list").output
+    assert sso("client", "enable", "cli-waits").code == 1
+    assert sso("client", "approve", "cli-waits").code == 0
+    shown = json.loads(sso("client", "show", "cli-waits").output)
     assert (shown["approved"], shown["disabled"]) == (True, False)
-    assert server.sso("client", "refuse", "cli-waits", check=False).returncode == 1
-    server.sso("client", "refuse", "cli-refused")
-    assert server.sso("client", "show", "cli-refused", check=False).returncode == 1
+    assert sso("client", "refuse", "cli-waits").code == 1
+    assert sso("client", "refuse", "cli-refused").code == 0
+    assert sso("client", "show", "cli-refused").code == 1

@@ -1,17 +1,12 @@
 """The data directory: only some commands create it, and they say so."""
 
-import gc
-import io
-import os
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 import pytest
 
-import sso.cli
 from sso.core.encryption import MasterKey
+from tests.cli.conftest import CommandResult, run_in_process
 from tests.faults import open_folder
 from tests.kit.commands import COMMANDS
 from tests.kit.server import DEFAULT_SETTINGS, QUICK, SINGLE_NODE, run_sso
@@ -20,31 +15,8 @@ CREATE = {("serve",), ("apply",), ("migrate",), ("restore",), ("user", "add")}
 OTHERS = [path for path, command in COMMANDS.items() if not isinstance(command, click.Group) and path not in CREATE]
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-def run(*arguments: str, **settings: str) -> Result:
-    """Runs the program in this process, which saves the second that a new process needs for imports."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("SSO_")]:
-            patch.delenv(name)
-        for name, value in (QUICK | SINGLE_NODE | DEFAULT_SETTINGS | settings).items():
-            patch.setenv(name, value)
-        patch.setattr(sys, "argv", ["sso", *arguments])
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-        patch.setattr(sys, "stdout", out)
-        patch.setattr(sys, "stderr", err)
-        patch.setattr("sso.log.configure_logging", lambda *_: None)  # logging is configured for the whole process
-        try:
-            with pytest.raises(SystemExit) as ended:
-                sso.cli.main()
-        finally:
-            gc.enable()
-    return Result(int(ended.value.code or 0), *(file.detach().getvalue().decode() for file in (out, err)))
+def run(*arguments: str, **settings: str) -> CommandResult:
+    return run_in_process(*arguments, **(QUICK | SINGLE_NODE | DEFAULT_SETTINGS | settings))
 
 
 def arguments_of(command: tuple[str, ...]) -> list[str]:
@@ -133,9 +105,9 @@ def test_apply_says_that_it_creates_the_data_directory_for_the_master_key(dsn: s
 def test_migrate_creates_a_data_directory_that_doctor_names() -> None:
     with open_folder() as folder:
 
-        def program(*arguments: str) -> Result:
+        def program(*arguments: str) -> CommandResult:
             done = run_sso(folder, *arguments, **QUICK, SSO_BIND="127.0.0.1:0")
-            return Result(done.returncode, done.stdout, done.stderr)
+            return CommandResult(done.returncode, done.stdout, done.stderr)
 
         data = folder.resolve() / "var"  # the default
         created = program("migrate")

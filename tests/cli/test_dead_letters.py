@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 import orjson
 
-from tests.cli.both_forms import signed_in
+from tests.cli.both_forms import OPERATOR, sign_in
+from tests.cli.conftest import run_in_process
 from tests.kit.browser import query
-from tests.kit.server import Server, run_sso, until
+from tests.kit.server import Server, until
 from tests.kit.webhook_receiver import webhook_receiver
-
-__all__ = ["signed_in"]
 
 DAYS = 2 * 86400 * 1_000_000
 FAILED = "SELECT user_id FROM webhook_failures WHERE webhook_id = $1 ORDER BY id"
@@ -27,13 +26,11 @@ class Forms(NamedTuple):
     folder: Path
 
     def local(self, *arguments: str) -> str:
-        return self.server.sso("webhook", *arguments).stdout
+        return run_in_process("webhook", *arguments, **self.server.settings).output
 
     def remote(self, *arguments: str) -> str:
         form = ("--server", self.server.base_url, "webhook", *arguments)
-        done = run_sso(self.folder, *form, XDG_CONFIG_HOME=str(self.folder))
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return run_in_process(*form, XDG_CONFIG_HOME=str(self.folder)).output
 
     def failed_users(self, webhook_id: str) -> list[str]:
         return [row["user_id"] for row in query(self.server, FAILED, webhook_id)]
@@ -43,8 +40,8 @@ def fail_to_deliver(forms: Forms, webhook_id: str, *logins: str) -> list[str]:
     """Events about these users are tried, and fail. Returns the ids of the users."""
     server, user_ids = forms.server, []
     for login in logins:
-        user_ids.append(server.sso("user", "add", login).stdout.split()[-1])
-        server.sso("user", "disable", login)
+        user_ids.append(run_in_process("user", "add", login, **server.settings).output.split()[-1])
+        assert run_in_process("user", "disable", login, **server.settings).code == 0
     until(lambda: query(server, "SELECT 1 FROM webhooks WHERE webhook_id = $1 AND tries > 0", webhook_id))
     until(lambda: not query(server, "SELECT 1 FROM change_events WHERE position IS NULL"))
     query(server, AGE, webhook_id)
@@ -52,8 +49,10 @@ def fail_to_deliver(forms: Forms, webhook_id: str, *logins: str) -> list[str]:
     return user_ids
 
 
-def test_dead_letters_are_listed_and_sent_again(signed_in: tuple[Server, Path]) -> None:
-    forms = Forms(*signed_in)
+def test_dead_letters_are_listed_and_sent_again(server: Server, tmp_path: Path) -> None:
+    server.apply(OPERATOR)
+    sign_in(server, tmp_path)
+    forms = Forms(server, tmp_path)
     with webhook_receiver() as receiver:
         receiver.status = 503
         webhook_id = forms.local("add", receiver.url, "--event", "users").split()[1]

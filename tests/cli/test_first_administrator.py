@@ -1,4 +1,4 @@
-"""`sso user add --admin` creates the first administrator."""
+"""`sso user add --admin` and `sso role assign` create the first administrator, without a running service."""
 
 import os
 
@@ -14,9 +14,16 @@ def test_user_add_admin_assigns_the_role_root(sso: Sso) -> None:
     assert "can_create_projects" in sso("perm", "list", "ann@example.com").out
 
 
-def test_user_add_without_admin_assigns_no_role(sso: Sso) -> None:
+def test_user_without_a_role_becomes_the_first_administrator_after_a_confirmation(sso: Sso) -> None:
     assert sso("user", "add", "bob@example.com").code == 0
-    assert "can_create_projects" not in sso("perm", "list", "bob@example.com").out
+    asked = sso("role", "assign", "bob@example.com", "root", stdin="")  # there is no answer
+    assert asked.code == 1
+    assert "nothing is assigned: expected the answer y, or the option --yes" in asked.err
+    assert "can_create_projects" not in sso("perm", "list", "bob@example.com").lines
+    assert sso("role", "assign", "bob@example.com", "root", "--yes").lines == [
+        "bob@example.com has the role root at application 1"
+    ]
+    assert "can_create_projects" in sso("perm", "list", "bob@example.com").lines
 
 
 def test_user_add_admin_creates_no_user_if_the_role_cannot_be_assigned(sso: Sso) -> None:

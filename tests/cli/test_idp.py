@@ -1,18 +1,25 @@
 """`sso idp`: adding, listing and removing identity providers; errors name the option."""
 
-import io
+from pathlib import Path
 
 import pytest
 
+from sso.core.encryption import MasterKey
 from tests.cli.conftest import Sso
+from tests.kit.server import Server
 
 OIDC = ("--kind", "oidc", "--issuer", "https://id.example.com", "--client-id", "sso")
 
 
-def test_provider_is_added_listed_and_removed(sso: Sso, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("a secret\n"))
-    added = sso("idp", "add", "studio", *OIDC, "--name", "Studio", "--client-secret-stdin", "--trusted-email")
-    assert added.lines == ["callback http://127.0.0.1:8000/login/upstream/studio/callback"]
+@pytest.fixture(scope="module")
+def environment(server: Server) -> dict[str, str]:
+    return server.settings
+
+
+def test_provider_is_added_listed_and_removed(sso: Sso, server: Server) -> None:
+    options = ("--name", "Studio", "--client-secret-stdin", "--trusted-email")
+    added = sso("idp", "add", "studio", *OIDC, *options, stdin="a secret\n")
+    assert added.lines == [f"callback {server.base_url}/login/upstream/studio/callback"]
     assert sso("idp", "add", "studio", *OIDC).failure == "there is already an identity provider studio"
     listed = sso("idp", "list")
     assert "https://id.example.com" in listed.out
@@ -22,6 +29,7 @@ def test_provider_is_added_listed_and_removed(sso: Sso, monkeypatch: pytest.Monk
     ticket = ("--kind", "steam_ticket", "--client-id", "480", "--create-users", "--ticket-identity", "sso")
     assert sso("idp", "add", "game", *ticket).lines == ["game is added"]
     assert "create_users" in sso("idp", "list").out
+    assert sso("idp", "delete", "game", "--yes").code == 0
     assert sso("idp", "delete", "studio", "--yes").failure == "there is no identity provider studio"
 
 
@@ -48,15 +56,17 @@ def test_wrong_option_is_named(sso: Sso, arguments: tuple[str, ...], failure: st
     assert sso("idp", "add", *arguments).failure == failure
 
 
-def test_missing_secret_is_an_error(sso: Sso, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    failure = sso("idp", "add", "x", *OIDC, "--client-secret-stdin").failure
+def test_missing_secret_is_an_error(sso: Sso) -> None:
+    failure = sso("idp", "add", "x", *OIDC, "--client-secret-stdin", stdin="").failure
     assert failure == "--client-secret-stdin: expected the secret on standard input"
 
 
-def test_http_on_this_machine_needs_an_http_base_url(sso: Sso, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_http_on_this_machine_needs_an_http_base_url(sso: Sso, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     loopback = ("--kind", "oidc", "--issuer", "http://127.0.0.1:9000", "--client-id", "sso")
+    assert sso("idp", "add", "local", *loopback).lines
+    assert sso("idp", "delete", "local", "--yes").code == 0
+    # A command that finds no running service has its own settings.
+    monkeypatch.setenv("SSO_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("SSO_SECRET_KEY", MasterKey.generate().text())
     monkeypatch.setenv("SSO_BASE_URL", "https://sso.example.com")
     assert sso("idp", "add", "local", *loopback).failure.startswith("--issuer: must be an address")
-    monkeypatch.setenv("SSO_BASE_URL", "http://127.0.0.1:8000")
-    assert sso("idp", "add", "local", *loopback).lines

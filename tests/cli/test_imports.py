@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 from tests.kit.server import Server, clean_environment
 
@@ -41,6 +43,7 @@ path, *commands = sys.argv[1:]
 with open(path, "w") as file:
     for command in commands:
         sys.argv[1:] = command.split()
+        os.environ.pop("_SSO_COMPLETE", None)
         if command.endswith("?"):
             os.environ |= {"_SSO_COMPLETE": "bash_complete", "COMP_WORDS": f"sso {command[:-1]}"}
             os.environ["COMP_CWORD"] = str(len(sys.argv) - 1)
@@ -51,7 +54,6 @@ with open(path, "w") as file:
         print(*sys.modules, file=file)
 """
 COMMANDS = (
-    "--help",
     "client list",
     "user list",
     "key list",
@@ -62,38 +64,43 @@ COMMANDS = (
     "audit",
 )
 GROUPS = ("user", "client", "key", "project", "role", "group", "perm", "why", "config")
+LISTS = ("--help", "cl?", "?")
+HELP = tuple(f"{name} {rest}" for rest in ("--help", "a?") for name in GROUPS)
 
 
-def imported_modules(environment: dict[str, str], folder: Path, commands: Iterable[str]) -> dict[str, set[str]]:
+def imported_modules(environment: dict[str, str], folder: Path, commands: Sequence[str]) -> dict[str, set[str]]:
     """Returns the modules that are imported after each of the commands."""
-    commands, file = list(commands), folder / "modules"
+    file = folder / "modules"
     subprocess.run([sys.executable, "-c", PROGRAM, file, *commands], env=environment, capture_output=True, check=True)
     return dict(zip(commands, (set(line.split()) for line in file.read_text().splitlines()), strict=True))
 
 
-def test_commands_of_a_running_service_import_nothing_of_it(server: Server, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def imported(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The modules after each command, in the order of what they may import. The last ones use a running service."""
     environment = clean_environment(**server.settings)
-    for command, modules in imported_modules(environment, tmp_path, COMMANDS).items():
-        assert "sso.cli" in modules
-        assert modules.isdisjoint({*SLOW, "asyncpg", "cryptography"}), command
+    return imported_modules(environment, tmp_path_factory.mktemp("imports"), [*LISTS, *HELP, *COMMANDS])
 
 
-def test_commands_without_a_service_do_not_import_the_application(environment: dict[str, str], tmp_path: Path) -> None:
-    for command, modules in imported_modules(environment, tmp_path, COMMANDS).items():
-        assert modules.isdisjoint({"rich.console", "sqlalchemy", "alembic", "sso.app"}), command
+def test_list_of_commands_and_its_completion_import_only_what_they_print(imported: dict[str, set[str]]) -> None:
+    for command in LISTS:
+        assert "sso.cli" in imported[command]
+        assert imported[command].isdisjoint({*SLOW, *ONLY_WHILE_RUNNING, *NOT_FOR_THE_LIST}), command
 
 
-def test_list_of_commands_and_its_completion_import_only_what_they_print(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    for command, modules in imported_modules(environment, tmp_path, ["--help", "cl?", "?"]).items():
-        assert "sso.cli" in modules
-        assert modules.isdisjoint({*SLOW, *ONLY_WHILE_RUNNING, *NOT_FOR_THE_LIST}), command
-
-
-def test_help_imports_nothing_that_only_a_running_command_needs(environment: dict[str, str], tmp_path: Path) -> None:
-    commands = [f"{name} {rest}" for rest in ("--help", "a?") for name in GROUPS]
-    for command, modules in imported_modules(environment, tmp_path, commands).items():
+def test_help_imports_nothing_that_only_a_running_command_needs(imported: dict[str, set[str]]) -> None:
+    for command in HELP:
+        modules = imported[command]
         assert f"sso.cli.{command.split()[0]}" in modules
         assert modules.isdisjoint({*SLOW, *ONLY_WHILE_RUNNING}), command
         assert not [module for module in modules if module.startswith("sso.perm.stores.")], command
+
+
+def test_commands_of_a_running_service_import_nothing_of_it(imported: dict[str, set[str]]) -> None:
+    for command in COMMANDS:
+        assert imported[command].isdisjoint({*SLOW, "asyncpg", "cryptography"}), command
+
+
+def test_commands_without_a_service_do_not_import_the_application(environment: dict[str, str], tmp_path: Path) -> None:
+    for command, modules in imported_modules(environment, tmp_path, ("client list", "audit")).items():
+        assert modules.isdisjoint({"rich.console", "sqlalchemy", "alembic", "sso.app"}), command

@@ -1,38 +1,25 @@
 """The commands app, perm and audit."""
 
-from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 
 import orjson
 import pytest
-import trio
 
 from sso.cli.context import command_line_account
-from sso.config import load
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
 from sso.perm.stores.email_secret import email_secret_matches
-from sso.services import Services, open_services
+from sso.services import Services
 from tests.cli.conftest import Sso
+from tests.kit.server import Server
 from tests.state.studio import ANN, SECRET
 
 LOCAL = parse_address("127.0.0.1")
 
 
-def test_role_assign_creates_the_first_administrator_on_an_empty_database(
-    sso: Sso, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert sso("user", "add", "first@example.com").code == 0
-    monkeypatch.setattr("sys.stdin", StringIO())  # there is no answer
-    asked = sso("role", "assign", "first@example.com", "root")
-    assert asked.code == 1
-    assert "nothing is assigned: expected the answer y, or the option --yes" in asked.err
-    assert "can_create_projects" not in sso("perm", "list", "first@example.com").lines
-    assert sso("role", "assign", "first@example.com", "root", "--yes").lines == [
-        "first@example.com has the role root at application 1"
-    ]
-    assert "can_create_projects" in sso("perm", "list", "first@example.com").lines
+@pytest.fixture(scope="module")
+def environment(studio_service: Server) -> dict[str, str]:
+    return studio_service.settings
 
 
 def test_app_list_and_show(applied: Sso) -> None:
@@ -69,7 +56,7 @@ def test_app_key_add_list_and_remove(applied: Sso, tmp_path: Path) -> None:
     assert "cannot read" in applied("app", "key", "add", "40", str(tmp_path / "none")).failure
 
 
-def test_app_service_jwt_needs_the_private_key(applied: Sso, environment: dict[str, str], tmp_path: Path) -> None:
+def test_app_service_jwt_needs_the_private_key(applied: Sso, studio_service: Server, tmp_path: Path) -> None:
     application_id = applied("app", "add", "Signed", "--project", "RD").lines[-1].split()[-1]
     assert "holds no private key" in applied("app", "service-jwt", application_id).failure
     key = GENERATE["EdDSA"]()
@@ -85,13 +72,11 @@ def test_app_service_jwt_needs_the_private_key(applied: Sso, environment: dict[s
     assert "is not among the application's keys" in applied("app", "service-jwt", application_id).failure
     give(public_key=public_pem(key.public_key()))
     token = applied("app", "service-jwt", application_id).lines[-1]
-    assert _in_services(environment, lambda services: services.permissions.service_jwts.verify(token, LOCAL)) == (
-        int(application_id),
-        None,
-    )
+    verified = studio_service.run_with_services(lambda services: services.permissions.service_jwts.verify(token, LOCAL))
+    assert verified == (int(application_id), None)
 
 
-def test_app_email_secret_is_created_once(applied: Sso, environment: dict[str, str]) -> None:
+def test_app_email_secret_is_created_once(applied: Sso, studio_service: Server) -> None:
     secret = applied("app", "email-secret", "40").out.split()[-1]
     assert applied("app", "email-secret", "40").out.split()[-1] == secret
     assert applied("app", "email-secret", "1").out.split()[-1] != secret
@@ -100,7 +85,7 @@ def test_app_email_secret_is_created_once(applied: Sso, environment: dict[str, s
         right = await email_secret_matches(services.database, services.keyring, 40, secret)
         return right, await email_secret_matches(services.database, services.keyring, 40, "wrong")
 
-    assert _in_services(environment, check) == (True, False)
+    assert studio_service.run_with_services(check) == (True, False)
     assert "there is no application" in applied("app", "email-secret", "4711").failure
 
 
@@ -160,11 +145,3 @@ def test_audit_filters_and_formats_entries(applied: Sso) -> None:
     assert applied("audit", "--user", ANN).lines == []
     assert applied("audit", "--user", "none").failure == "there is no user none"
     assert applied("audit", "--since", "soon").code == 2
-
-
-def _in_services(environment: dict[str, str], work: Callable[[Services], object]) -> object:
-    async def run() -> object:
-        async with open_services(load(None, environment), environment["SSO_DATABASE_URL"]) as services:
-            return await work(services)  # type: ignore[misc]
-
-    return trio.run(run)

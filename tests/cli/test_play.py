@@ -2,7 +2,6 @@
 
 import gc
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +14,11 @@ import trio.testing
 
 import sso.cli
 from sso.cli.play.client import Answer, GameClient, GameLoginError, GameSession, PollCallbacks, wait_for_result
+from sso.core.keys import private_pem
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.play import playing, sign_in_to
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server, until
 
 
@@ -30,7 +31,7 @@ def browser(server: Server) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("key") / "game.pem"
-    subprocess.run(["openssl", "genrsa", "-out", str(file), "2048"], check=True, capture_output=True)
+    file.write_text(private_pem(rsa_key()))
     return file
 
 

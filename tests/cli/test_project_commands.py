@@ -3,26 +3,18 @@
 import io
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Sso
+from tests.cli.conftest import Sso, State
+from tests.kit.server import Server
 from tests.state.studio import ANN, BOB, TESTERS
 
-State = Callable[[], Any]
 
-
-@pytest.fixture
-def state(sso: Sso) -> State:
-    """Everything that a failed command must leave as it is. The audit trail comes first: an export is audited."""
-
-    def read() -> tuple[list[str], str]:
-        entries = sso("audit", "--json", "--limit", "200").lines
-        return [entry for entry in entries if '"state.export"' not in entry], sso("export").out
-
-    return read
+@pytest.fixture(scope="module")
+def environment(studio_service: Server) -> dict[str, str]:
+    return studio_service.settings
 
 
 def shown(sso: Sso, project: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.cli.conftest import Sso
 from tests.kit.browser import query
 from tests.kit.oauth import TOKEN, Site
 from tests.kit.server import Server
@@ -42,6 +43,11 @@ NOTES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def environment(server: Server) -> dict[str, str]:
+    return server.settings
+
+
 def clients_of(server: Server) -> dict[str, dict[str, Any]]:
     return {row["client_id"]: dict(row) for row in query(server, "SELECT * FROM oauth_clients")}
 
@@ -56,69 +62,69 @@ def roles_of(server: Server, login: str) -> set[str]:
     return {row["name"] for row in rows}
 
 
-def test_realm_of_the_guide_moves_in(server: Server, tmp_path: Path) -> None:
+def test_realm_of_the_guide_moves_in(sso: Sso, server: Server, tmp_path: Path) -> None:
     document, mapping, file = tmp_path / "state.json", tmp_path / "map.json", tmp_path / "realm.json"
     file.write_text(EXAMPLE.read_text().replace("@keycloak.example", "@moved.example"))
     command = ("import", "realm", str(file), "--application-id", str(APPLICATION))
     assert "$ sso import realm examples/moving_in/keycloak-realm.json --application-id 10" in GUIDE.read_text()
     before = clients_of(server)
-    tried = server.sso(*command, "--dry-run")
+    tried = sso(*command, "--dry-run")
     assert clients_of(server) == before
-    assert "client.create forum: new" in tried.stdout
-    written = server.sso(*command, "--document", str(document))
+    assert "client.create forum: new" in tried.output
+    written = sso(*command, "--document", str(document))
     assert clients_of(server) == before
     assert stat.S_IMODE(document.stat().st_mode) == 0o600
-    assert "would create 9," in server.sso("apply", "--dry-run", str(document)).stdout
-    done = server.sso(*command, "--map", str(mapping))
-    first, *lines = done.stdout.splitlines()
+    assert "would create 9," in sso("apply", "--dry-run", str(document)).output
+    done = sso(*command, "--map", str(mapping))
+    first, *lines = done.output.splitlines()
     assert first == "created 1 application, 4 clients, 4 roles"
     assert len(lines) == len(NOTES)
     for line, note in zip(lines, NOTES, strict=True):
         assert line.startswith(note)
-    assert written.stdout.splitlines() == lines
-    assert tried.stdout.splitlines()[-len(lines) :] == lines
-    assert SECRET not in tried.stdout + done.stdout + mapping.read_text()
+    assert written.output.splitlines() == lines
+    assert tried.output.splitlines()[-len(lines) :] == lines
+    assert SECRET not in tried.output + done.output + mapping.read_text()
     check_clients(server, before)
     users = ("import", "users", str(file), "--from", "keycloak", "--map", str(mapping))
-    assert "not in the mapping: role realm-management/realm-admin (1)" in server.sso(*users).stdout
+    assert "not in the mapping: role realm-management/realm-admin (1)" in sso(*users).output
     assert roles_of(server, "ann@moved.example") == {"moderator", "helper", "forum_editor"}
     assert roles_of(server, "cleo@moved.example") == {"helper", "forum_editor"}
     assert roles_of(server, "bob@moved.example") == set()
     [cleo] = query(server, "SELECT tags FROM users WHERE login_key = 'cleo@moved.example'")
     assert cleo["tags"] == ["testers/leads"]
     after = clients_of(server)
-    again = server.sso(*command)
-    assert again.stdout.splitlines()[0] == "created nothing"
-    notes = [line for line in again.stdout.splitlines() if line.startswith("client stats")]
+    again = sso(*command)
+    assert again.output.splitlines()[0] == "created nothing"
+    notes = [line for line in again.output.splitlines() if line.startswith("client stats")]
     assert notes == ["client stats: left as it is, because there is one already"]  # its secret is not new
-    assert "role moderator: left as it is" in again.stdout
+    assert "role moderator: left as it is" in again.output
     assert clients_of(server) == after
 
 
-def test_services_and_groups_of_a_realm_are_imported_on_request(server: Server, tmp_path: Path) -> None:
+def test_services_and_groups_of_a_realm_are_imported_on_request(sso: Sso, server: Server, tmp_path: Path) -> None:
     file, mapping = tmp_path / "realm.json", tmp_path / "map.json"
     text = EXAMPLE.read_text().replace("@keycloak.example", "@grouped.example")
     for client_id in ("forum", "tanks-app", "stats", "wiki", "matchmaker"):
         text = text.replace(f'"clientId": "{client_id}"', f'"clientId": "{client_id}-2"')
     file.write_text(text.replace('"serviceAccountClientId": "', '"serviceAccountClientId": "2-'))
     command = ("import", "realm", str(file), "--application-id", "4713", "--project", "realm_groups")
-    refused = server.sso(*command, "--services", "4713", check=False)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "--services: expected another application" in refused.stderr
-    missing = server.sso(*command, check=False)
-    assert (missing.returncode, missing.stdout) == (1, "")
-    assert "there is no project realm_groups" in missing.stderr
-    server.sso("project", "add", "realm groups")
-    done = server.sso(*command, "--services", "4714", "--map", str(mapping))
-    assert done.stdout.splitlines()[0] == "created 2 applications, 5 clients, 4 roles, 2 groups"
-    assert "client matchmaker-2: its service has the rights of the application 4714" in done.stdout
+    refused = sso(*command, "--services", "4713")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--services: expected another application" in refused.err
+    missing = sso(*command)
+    assert (missing.code, missing.out) == (1, "")
+    assert "there is no project realm_groups" in missing.err
+    assert sso("project", "add", "realm groups").code == 0
+    done = sso(*command, "--services", "4714", "--map", str(mapping))
+    assert done.output.splitlines()[0] == "created 2 applications, 5 clients, 4 roles, 2 groups"
+    assert "client matchmaker-2: its service has the rights of the application 4714" in done.output
     clients = clients_of(server)
     assert clients["matchmaker-2"]["grant_types"] == ["client_credentials"]
     assert {clients[name]["application_id"] for name in ("matchmaker-2", "forum-2")} == {4714}
-    server.sso("import", "users", str(file), "--from", "keycloak", "--map", str(mapping))
-    again = server.sso(*command, "--services", "4714")
-    assert again.stdout.splitlines()[0] == "created nothing"
-    assert "group /testers/leads: left as it is" in again.stdout
+    assert sso("import", "users", str(file), "--from", "keycloak", "--map", str(mapping)).code == 0
+    again = sso(*command, "--services", "4714")
+    assert again.output.splitlines()[0] == "created nothing"
+    assert "group /testers/leads: left as it is" in again.output
     groups = query(server, "SELECT title, conditions FROM user_groups WHERE project_id = 'realm_groups' ORDER BY title")
     tags = {row["title"]: [item["condition"]["tag"] for item in conditions_of(row)] for row in groups}
     assert tags == {"testers": ["testers", "testers/leads"], "testers leads": ["testers/leads"]}
@@ -186,22 +192,22 @@ def check_clients(server: Server, before: dict[str, Any]) -> None:
         ('{"roles": {"client": {"\\ud800": []}}}', "roles.client: must be Unicode text"),
     ],
 )
-def test_file_that_is_no_realm_is_refused(server: Server, realm: str, problem: str) -> None:
-    done = server.sso("import", "realm", "-", "--application-id", "4790", "--dry-run", stdin=realm, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert problem in done.stderr
+def test_file_that_is_no_realm_is_refused(sso: Sso, realm: str, problem: str) -> None:
+    done = sso("import", "realm", "-", "--application-id", "4790", "--dry-run", stdin=realm)
+    assert (done.code, done.out) == (1, "")
+    assert problem in done.err
 
 
-def converted(realm: dict[str, Any], tmp_path: Path, server: Server, *options: str) -> tuple[Any, Any, list[str]]:
+def converted(realm: dict[str, Any], tmp_path: Path, sso: Sso) -> tuple[Any, Any, list[str]]:
     """Returns the document, the mapping and the notes."""
     document, mapping = tmp_path / "state.json", tmp_path / "map.json"
-    arguments = ("--application-id", "4791", "--document", str(document), "--map", str(mapping), *options)
-    done = server.sso("import", "realm", "-", *arguments, stdin=orjson.dumps(realm).decode())
-    assert server.sso("apply", "--dry-run", str(document)).returncode == 0
-    return orjson.loads(document.read_bytes()), orjson.loads(mapping.read_bytes()), done.stdout.splitlines()
+    arguments = ("--application-id", "4791", "--document", str(document), "--map", str(mapping))
+    done = sso("import", "realm", "-", *arguments, stdin=orjson.dumps(realm).decode())
+    assert sso("apply", "--dry-run", str(document)).code == 0
+    return orjson.loads(document.read_bytes()), orjson.loads(mapping.read_bytes()), done.output.splitlines()
 
 
-def test_odd_roles_and_groups_of_a_realm_are_named_and_left_out(server: Server, tmp_path: Path) -> None:
+def test_odd_roles_and_groups_of_a_realm_are_named_and_left_out(sso: Sso, tmp_path: Path) -> None:
     realm = {
         "roles": {
             "realm": [
@@ -220,7 +226,7 @@ def test_odd_roles_and_groups_of_a_realm_are_named_and_left_out(server: Server, 
             {"name": "p_q", "attributes": {"level": ["1"]}},
         ],
     }
-    state, names, notes = converted(realm, tmp_path, server)
+    state, names, notes = converted(realm, tmp_path, sso)
     assert [role["name"] for role in state["roles"]["4791"]] == ["a", "b", "a_b", "d__"]
     assert [target["role"] for target in names["roles"]["b"]] == ["b", "a"]
     assert names["groups"]["/ok"][0] == {"tag": "ok"}
@@ -236,7 +242,7 @@ def test_odd_roles_and_groups_of_a_realm_are_named_and_left_out(server: Server, 
 
 
 @pytest.mark.parametrize("realm", ["tanks", "master"])
-def test_roles_that_keycloak_has_created_are_left_out(server: Server, tmp_path: Path, realm: str) -> None:
+def test_roles_that_keycloak_has_created_are_left_out(sso: Sso, tmp_path: Path, realm: str) -> None:
     """Roles and clients of the same kinds of names that a studio has created are taken over."""
     state, names, notes = converted(
         {
@@ -259,7 +265,7 @@ def test_roles_that_keycloak_has_created_are_left_out(server: Server, tmp_path: 
             "defaultGroups": ["/testers"],
         },
         tmp_path,
-        server,
+        sso,
     )
     own = ["player", "default-roles-of-guilds", "account-shop_manage-users"]
     if realm != "master":
@@ -276,7 +282,7 @@ def test_roles_that_keycloak_has_created_are_left_out(server: Server, tmp_path: 
     assert ("admin" in names["roles"]) is (realm != "master")
 
 
-def test_clients_of_a_realm_keep_what_can_be_kept(server: Server, tmp_path: Path) -> None:
+def test_clients_of_a_realm_keep_what_can_be_kept(sso: Sso, tmp_path: Path) -> None:
     keys = {"keys": [{"kty": "oct", "k": "AAAA"}]}
     uris = ["https://a.example/cb"]
     attributes = {
@@ -304,7 +310,7 @@ def test_clients_of_a_realm_keep_what_can_be_kept(server: Server, tmp_path: Path
     listed = [
         {"clientId": name, **common, "attributes": attributes.get(name), **fields} for name, fields in clients.items()
     ]
-    state, _, notes = converted({"clients": listed}, tmp_path, server)
+    state, _, notes = converted({"clients": listed}, tmp_path, sso)
     records = {client["client_id"]: client for client in state["clients"]}
     assert list(records) == ["x509", "vault", "no-logout", "same", "flags"]
     assert notes == [
@@ -333,9 +339,9 @@ def test_clients_of_a_realm_keep_what_can_be_kept(server: Server, tmp_path: Path
     assert "post_logout_redirect_uris" not in records["no-logout"]
 
 
-def test_dry_run_with_document_is_refused(server: Server, tmp_path: Path) -> None:
+def test_dry_run_with_document_is_refused(sso: Sso, tmp_path: Path) -> None:
     document = tmp_path / "state.json"
     options = ("--application-id", "4791", "--dry-run", "--document", str(document))
-    done = server.sso("import", "realm", str(EXAMPLE), *options, check=False)
-    assert (done.returncode, done.stdout, document.exists()) == (2, "", False)
-    assert "--document changes nothing: leave out --dry-run" in done.stderr
+    done = sso("import", "realm", str(EXAMPLE), *options)
+    assert (done.code, done.out, document.exists()) == (2, "", False)
+    assert "--document changes nothing: leave out --dry-run" in done.err

@@ -3,15 +3,16 @@
 import itertools
 import json
 import stat
-import subprocess
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.cli.conftest import CommandResult, run_in_process
 from tests.kit.browser import Browser
 from tests.kit.builders import PASSWORD
-from tests.kit.server import SSO, Server, clean_environment, run_sso
+from tests.kit.forked_program import ForkedProcess
+from tests.kit.server import Server, clean_environment
 
 _numbers = itertools.count(1)
 ROOT = "remote-root@example.com"
@@ -42,20 +43,18 @@ class Operator:
         self.folder = folder
         self.file = folder / "sso" / "logins.json"
 
-    def try_sso(self, *arguments: str, stdin: str = "", server: str | None = None) -> subprocess.CompletedProcess[str]:
+    def try_sso(self, *arguments: str, stdin: str = "", server: str | None = None) -> CommandResult:
         chosen = ("--server", server or self.url)
-        return run_sso(self.folder, *chosen, *arguments, stdin=stdin, XDG_CONFIG_HOME=str(self.folder))
+        return run_in_process(*chosen, *arguments, stdin=stdin, XDG_CONFIG_HOME=str(self.folder))
 
     def sso(self, *arguments: str, stdin: str = "") -> str:
-        done = self.try_sso(*arguments, stdin=stdin)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return self.try_sso(*arguments, stdin=stdin).output
 
     def failure(self, *arguments: str, stdin: str = "") -> str:
         done = self.try_sso(*arguments, stdin=stdin)
-        assert done.returncode in (1, 2), done.stdout
-        assert "Traceback" not in done.stderr
-        return done.stderr
+        assert done.code in (1, 2), done.out
+        assert "Traceback" not in done.err
+        return done.err
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +63,11 @@ def operator(administered: Server, tmp_path_factory: pytest.TempPathFactory) -> 
     operator = Operator(administered, tmp_path_factory.mktemp("operator"))
     operator.sso("login", "--login", ROOT, "--password-stdin", stdin=f"{PASSWORD}\n")
     return operator
+
+
+def local(server: Server, *arguments: str) -> str:
+    """The output of a command on the machine of the service."""
+    return run_in_process(*arguments, **server.settings).output
 
 
 def new_login() -> str:
@@ -78,10 +82,10 @@ def test_tokens_are_stored_for_this_user_only_and_passwords_not_at_all(operator:
 def test_user_commands_act_on_the_server(operator: Operator, administered: Server) -> None:
     login = new_login()
     user_id = operator.sso("user", "add", login, "--password-stdin", stdin="a password for tests\n").split()[-1]
-    assert administered.sso("user", "show", user_id, "--tsv").stdout == operator.sso("user", "show", login, "--tsv")
+    assert local(administered, "user", "show", user_id, "--tsv") == operator.sso("user", "show", login, "--tsv")
     assert login in operator.sso("user", "list", "--search", login)
     operator.sso("user", "disable", login)
-    assert json.loads(administered.sso("user", "show", login, "--json").stdout)["disabled"] is True
+    assert json.loads(local(administered, "user", "show", login, "--json"))["disabled"] is True
     operator.sso("user", "enable", login)
     operator.sso("user", "set-password", login, "--password-stdin", stdin="another password for tests\n")
     operator.sso("user", "end-sessions", login)
@@ -100,13 +104,13 @@ def test_client_commands_act_on_the_server(operator: Operator, administered: Ser
     assert "client_secret" in operator.sso("client", "rotate-secret", "remote-shop", "--overlap", "1h")
     operator.sso("client", "rotate-secret", "remote-shop", "--finish")
     operator.sso("client", "disable", "remote-shop")
-    assert json.loads(administered.sso("client", "show", "remote-shop").stdout)["disabled"] is True
+    assert json.loads(local(administered, "client", "show", "remote-shop"))["disabled"] is True
 
 
 def test_permissions_and_audit_trail_are_read_from_the_server(operator: Operator, administered: Server) -> None:
     arguments = ("perm", "explain", ROOT, "can_manage_users")
-    assert operator.sso(*arguments) == administered.sso(*arguments).stdout
-    assert operator.sso("perm", "list", ROOT) == administered.sso("perm", "list", ROOT).stdout
+    assert operator.sso(*arguments) == local(administered, *arguments)
+    assert operator.sso("perm", "list", ROOT) == local(administered, "perm", "list", ROOT)
     login = new_login()
     operator.sso("user", "add", login, "--password-stdin", stdin="a password for tests\n")
     assert "user.create" in operator.sso("audit", "--user", ROOT, "--limit", "5")
@@ -123,13 +127,13 @@ def test_state_is_applied_tried_out_and_exported_on_the_server(operator: Operato
     assert "users[0].nick" in operator.failure("apply", "-", stdin=json.dumps({"users": [{"login": login, "nick": 1}]}))
     exported = json.loads(operator.sso("export"))
     assert login in {user["login"] for user in exported["users"]}
-    assert exported == json.loads(administered.sso("export").stdout)
+    assert exported == json.loads(local(administered, "export"))
 
 
 def test_administrator_is_added_on_the_server(operator: Operator, administered: Server) -> None:
     login = new_login()
     operator.sso("user", "add", login, "--admin", "--password-stdin", stdin="a password for tests\n")
-    assert administered.sso("perm", "list", login, "--type", "roles").stdout.split() == ["root"]
+    assert local(administered, "perm", "list", login, "--type", "roles").split() == ["root"]
 
 
 def test_errors_of_the_server_are_one_line(operator: Operator) -> None:
@@ -153,7 +157,7 @@ def test_key_that_signs_is_not_retired(operator: Operator) -> None:
 
 def test_last_names_the_server_of_the_last_login(operator: Operator) -> None:
     done = operator.try_sso("user", "list", "--limit", "1", server="last")
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
 
 
 def test_login_and_password_may_come_from_standard_input(administered: Server, tmp_path: Path) -> None:
@@ -195,24 +199,23 @@ def test_expired_jwt_is_renewed_and_stored(operator: Operator) -> None:
 
 def test_passwords_are_not_sent_without_tls(tmp_path: Path, administered: Server) -> None:
     done = Operator(administered, tmp_path).try_sso("login", server="http://sso.example.com")
-    assert (done.returncode, "expected https" in done.stderr) == (2, True)
+    assert (done.code, "expected https" in done.err) == (2, True)
 
 
 def test_sign_in_with_a_browser(administered: Server, tmp_path: Path) -> None:
     operator = Operator(administered, tmp_path)
     environment = clean_environment(XDG_CONFIG_HOME=str(tmp_path))
-    command = [*SSO, "--server", operator.url, "login", "--browser"]
-    with subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as program:
-        assert program.stdout is not None
+    program = ForkedProcess(["--server", operator.url, "login", "--browser"], env=environment, cwd=tmp_path)
+    assert program.stdout is not None
+    with program.stdout, Browser(administered) as browser:
         address = program.stdout.readline().strip()
-        with Browser(administered) as browser:
-            browser.get(address)
-            answer = browser.submit("/login", login=ROOT, password=PASSWORD)
-            browser.follow(answer)
-            assert f"port {urlsplit(parse_qs(urlsplit(address).query)['redirect_uri'][0]).port}" in browser.page.text
-            action = urlsplit(answer.headers["Location"]).path
-            location = browser.submit(action, decision="allow").headers["Location"]
-            assert "You are signed in" in browser.get(location).text
+        browser.get(address)
+        answer = browser.submit("/login", login=ROOT, password=PASSWORD)
+        browser.follow(answer)
+        assert f"port {urlsplit(parse_qs(urlsplit(address).query)['redirect_uri'][0]).port}" in browser.page.text
+        action = urlsplit(answer.headers["Location"]).path
+        location = browser.submit(action, decision="allow").headers["Location"]
+        assert "You are signed in" in browser.get(location).text
         assert program.stdout.read() == f"signed in to {operator.url}\n"
         assert program.wait(60) == 0
     assert ROOT in operator.sso("user", "list", "--search", ROOT)

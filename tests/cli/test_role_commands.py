@@ -1,27 +1,20 @@
 """The command role, with assignments."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Sso
+from tests.cli.conftest import Sso, State
+from tests.kit.server import Server
 from tests.state.studio import ANN, BOB
 
-State = Callable[[], Any]
 APP = ("--app", "40")
 
 
-@pytest.fixture
-def state(sso: Sso) -> State:
-    """Everything that a failed command must leave as it is. The audit trail comes first: an export is audited."""
-
-    def read() -> tuple[list[str], str]:
-        entries = sso("audit", "--json", "--limit", "200").lines
-        return [entry for entry in entries if '"state.export"' not in entry], sso("export").out
-
-    return read
+@pytest.fixture(scope="module")
+def environment(studio_service: Server) -> dict[str, str]:
+    return studio_service.settings
 
 
 def shown(sso: Sso, name: str, app_id: int = 40) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from sso.cli.context import CommandFailure
 from sso.cli.user_files import json_stream
 from sso.cli.user_files.json_stream import JsonStream
 from sso.cli.user_files.keycloak import read_keycloak
+from tests.cli.conftest import CommandResult, run_in_process
 from tests.kit.browser import query
 from tests.kit.server import Server
 
@@ -77,6 +78,10 @@ def studio(server: Server) -> Server:
     return server
 
 
+def sso(server: Server, *arguments: str, stdin: str = "") -> CommandResult:
+    return run_in_process(*arguments, stdin=stdin, **server.settings)
+
+
 def user_of(server: Server, login: str) -> dict[str, Any]:
     [row] = query(server, "SELECT * FROM users WHERE login_key = $1", login)
     return dict(row)
@@ -91,16 +96,16 @@ def test_users_of_an_example_file_sign_in_with_the_password_that_they_had(
     command = ["import", "users", str(EXAMPLES / name), "--from", source, "--map", str(EXAMPLES / "map.json"), *options]
     report = tmp_path / "report.jsonl"
     report.touch(0o644)
-    tried = studio.sso(*command, "--dry-run")
-    assert tried.stdout.startswith("would be: ")
+    tried = sso(studio, *command, "--dry-run")
+    assert tried.output.startswith("would be: ")
     assert query(studio, "SELECT FROM users WHERE login_key LIKE $1", f"%@{source}.example") == []
-    done = studio.sso(*command, "--report", str(report))
-    assert tried.stdout.removeprefix("would be: ") == done.stdout
+    done = sso(studio, *command, "--report", str(report))
+    assert tried.output.removeprefix("would be: ") == done.output
     for text in printed:
-        assert text in done.stdout
+        assert text in done.output
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
     for secret in ("MDEy", "jxspr8Ki", "$2b$", "sha256$", "0123456789"):
-        assert secret not in done.stdout + done.stderr + report.read_text()
+        assert secret not in done.output + done.err + report.read_text()
     for person, password in passwords.items():
         login = f"{person}@{source}.example"
         stored = user_of(studio, login)["password_hash"]
@@ -112,18 +117,17 @@ def test_users_of_an_example_file_sign_in_with_the_password_that_they_had(
                 assert rehashed != stored
                 assert rehashed.startswith("$argon2id$v=19$m=8,t=1,p=1$")
                 assert http.post("/proxy/api/login", json={"login": login, "password": password}).status_code == 200
-    again = studio.sso(*command)
+    again = sso(studio, *command)
     created = printed[0].split()[1].rstrip(",")
-    assert "created 0," in again.stdout
-    assert f"skipped {created}: there is already a user with this login" in again.stdout
+    assert "created 0," in again.output
+    assert f"skipped {created}: there is already a user with this login" in again.output
 
 
 def test_fields_of_a_realm_and_its_names_are_taken_over(studio: Server, tmp_path: Path) -> None:
     file, report = tmp_path / "realm.json", tmp_path / "report.jsonl"
     file.write_text((EXAMPLES / "keycloak-realm.json").read_text().replace("keycloak.example", "realm.example"))
-    studio.sso(
-        "import", "users", str(file), "--from", "keycloak", "--map", str(EXAMPLES / "map.json"), "--report", str(report)
-    )
+    command = ("import", "users", str(file), "--from", "keycloak", "--map", str(EXAMPLES / "map.json"))
+    assert sso(studio, *command, "--report", str(report)).code == 0
     ann, bob, cleo, dan = (user_of(studio, f"{name}@realm.example") for name in ("ann", "bob", "cleo", "dan"))
     assert (ann["nick"], ann["lang"], ann["email_verified"], ann["tags"]) == ("ann", "de", True, ["editor", "beta"])
     assert orjson.loads(ann["meta"])["imported"] == {
@@ -149,7 +153,7 @@ def ann_id(user: dict[str, Any]) -> str:
 def import_one(server: Server, login: str, *options: str, **fields: Any) -> tuple[str, str]:
     """Returns the outcome and the rest of what is printed."""
     line = orjson.dumps({"login": login, **fields}).decode()
-    counts, _, notes = server.sso("import", "users", "-", "--from", "jsonl", *options, stdin=line).stdout.partition(
+    counts, _, notes = sso(server, "import", "users", "-", "--from", "jsonl", *options, stdin=line).output.partition(
         "\n"
     )
     [outcome] = [part.split()[0] for part in counts.split(", ") if part.endswith(" 1")]
@@ -232,10 +236,10 @@ def test_user_id_of_another_user_skips_the_row(studio: Server) -> None:
     ],
 )
 def test_file_that_cannot_be_read_changes_nothing(studio: Server, source: str, text: str, problem: str) -> None:
-    done = studio.sso("import", "users", "-", "--from", source, stdin=text, check=False)
-    assert done.returncode == 1
-    assert problem in done.stderr
-    assert done.stderr.count("\n") == 1
+    done = sso(studio, "import", "users", "-", "--from", source, stdin=text)
+    assert done.code == 1
+    assert problem in done.err
+    assert done.err.count("\n") == 1
     assert query(studio, "SELECT FROM users WHERE login_key = 'a@b.example'") == []
 
 
@@ -250,7 +254,7 @@ def test_lines_that_are_no_users_are_skipped_with_a_reason(studio: Server) -> No
     lines.append('{"login": "f@move.example", "meta": ' + '{"x":' * 63 + "1" + "}" * 63 + "}")
     lines.append('{"login": "django@move.example", "password_hash": "!x9"}')
     lines.append('{"login": "c@move.example", "password_hash": "md5$salt$0123456789abcdef0123456789abcdef"}')
-    done = studio.sso("import", "users", "-", "--from", "jsonl", stdin="\n".join(lines)).stdout
+    done = sso(studio, "import", "users", "-", "--from", "jsonl", stdin="\n".join(lines)).output
     assert done.startswith("created 1, updated 0, unchanged 0, skipped 11\n")
     for text in ("has a NUL character", "at most 10000 values", "at most 64 levels", "no password that can be used"):
         assert text in done
@@ -273,15 +277,15 @@ def test_exported_users_can_be_imported_and_hashes_need_an_option(studio: Server
         "identities": [{"provider": "google", "subject": "g-88100001", "name": "Max"}],
         "roles": [{"application_id": APPLICATION, "role": "moderator"}],
     }
-    studio.sso("import", "users", "-", "--from", "jsonl", stdin=orjson.dumps(user).decode())
+    assert sso(studio, "import", "users", "-", "--from", "jsonl", stdin=orjson.dumps(user).decode()).code == 0
     [linked] = query(studio, "SELECT after FROM audit WHERE operation = 'user.link' AND target = '88100001'")
     assert orjson.loads(linked["after"]) == {"provider": "google"}
     [event] = query(studio, "SELECT detail FROM account_events WHERE user_id = '88100001' AND kind = 'identity_linked'")
     assert orjson.loads(event["detail"])["name"] == "Google"
     plain, full = tmp_path / "plain.jsonl", tmp_path / "full.jsonl"
-    studio.sso("export", "users", str(plain))
-    studio.sso("export", "users", str(full), "--with-hashes")
-    assert "exists already" in studio.sso("export", "users", str(full), check=False).stderr
+    assert sso(studio, "export", "users", str(plain)).code == 0
+    assert sso(studio, "export", "users", str(full), "--with-hashes").code == 0
+    assert "exists already" in sso(studio, "export", "users", str(full)).err
     for file in (plain, full):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     records = [
@@ -296,9 +300,9 @@ def test_exported_users_can_be_imported_and_hashes_need_an_option(studio: Server
     assert [orjson.loads(entry["after"]) for entry in entries] == [{"secrets": False}, {"secrets": True}]
     one = tmp_path / "one.jsonl"
     one.write_bytes(orjson.dumps(records[1]))
-    assert "skipped 1" in studio.sso("import", "users", str(one), "--from", "jsonl").stdout
+    assert "skipped 1" in sso(studio, "import", "users", str(one), "--from", "jsonl").output
     query(studio, "DELETE FROM users WHERE user_id = '88100001'")
-    assert "created 1" in studio.sso("import", "users", str(one), "--from", "jsonl").stdout
+    assert "created 1" in sso(studio, "import", "users", str(one), "--from", "jsonl").output
     assert user_of(studio, "max@export.example")["password_hash"] == WEAK
 
 

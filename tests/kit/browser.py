@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx
+import markupsafe
 import orjson
 import pyotp
 
@@ -26,6 +27,7 @@ SESSION, VISIT = "sso_session", "sso_visit"
 OWN_SCRIPTS = re.compile(
     r'<script src="/static/[a-z-]+\.js" defer></script>|<script type="application/json" id="[a-z-]+">[^<]*</script>'
 )
+_FORM = re.compile(r"<form\b.*?</form>", re.DOTALL)
 _numbers = itertools.count(1)
 
 
@@ -39,22 +41,25 @@ def new_user(server: Server, **fields: Any) -> str:
 class Forms(HTMLParser):
     """The forms of a page by their action, each with the fields that a browser would send without input."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page: str, action: str | None = None) -> None:
+        """Reads all forms, or only those with this action: a page may have long lists of countries in others."""
         super().__init__()
         self.by_action: dict[str, list[dict[str, str]]] = {}
         self._fields: dict[str, str] | None = None
         self._open_field = ""  # the select or textarea whose content is being read
         self._has_option = False  # of the open select: the first one is sent, unless another is selected
-        self.feed(page)
+        for form in _FORM.findall(page):
+            tag = form.partition(">")[0]
+            is_filter = 'method="get"' in tag and 'action="/console' in tag
+            assert is_filter or 'method="post"' in tag, "a form must use POST"
+            if not is_filter and (action is None or f'action="{markupsafe.escape(action)}"' in tag):
+                self.feed(form)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         if tag == "form":
-            is_filter = values["action"].startswith("/console") and values["method"] == "get"
-            assert is_filter or values["method"] == "post", "a form must use POST"
             self._fields = {}
-            if not is_filter:
-                self.by_action.setdefault(values["action"], []).append(self._fields)
+            self.by_action.setdefault(values["action"], []).append(self._fields)
         elif self._fields is None:
             return
         elif tag == "input" and values.get("name"):
@@ -98,7 +103,7 @@ class Browser:
         return self.page
 
     def form(self, action: str) -> dict[str, str]:
-        return dict(Forms(self.page.text).by_action[action][0])
+        return dict(Forms(self.page.text, action).by_action[action][0])
 
     def post(self, path: str, fields: dict[str, str], **headers: str) -> httpx.Response:
         """Sends a form with the headers of a same-origin request."""
@@ -127,7 +132,7 @@ class Browser:
 
     @property
     def is_signed_in(self) -> bool:
-        return self.http.get("/account").status_code == 200
+        return self.http.get("/account/history").status_code == 200  # a smaller page than /account
 
     @property
     def problem(self) -> str:

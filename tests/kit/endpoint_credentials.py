@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from tests.kit.oauth import Browser, new_site
@@ -28,13 +29,22 @@ class Office:
         self._service_key = ServiceKey().trusted_by(studio, self.own)
         self._other_key = ServiceKey().trusted_by(studio, self.stranger)
         self.key: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=self.own, data={}).data
-        browser = Browser(studio.server, studio.root.login).sign_in()
-        self.site_token = self._exchanged(browser)
-        self.own_site_token = self._exchanged(browser, first_party=True)
 
-    def _exchanged(self, browser: Browser, **fields: Any) -> str:
+    @cached_property
+    def _browser(self) -> Browser:
+        return Browser(self.studio.server, self.studio.root.login).sign_in()
+
+    @cached_property
+    def site_token(self) -> str:
+        return self._exchanged()
+
+    @cached_property
+    def own_site_token(self) -> str:
+        return self._exchanged(first_party=True)
+
+    def _exchanged(self, **fields: Any) -> str:
         site = new_site(self.studio.server, **fields)
-        headers = {"Authorization": f"Bearer {site.tokens(browser)['access_token']}", "Factor": FACTOR}
+        headers = {"Authorization": f"Bearer {site.tokens(self._browser)['access_token']}", "Factor": FACTOR}
         return str(site.http.post(EXCHANGE_TOKEN, headers=headers).json()["token"])
 
     @property

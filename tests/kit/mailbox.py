@@ -5,23 +5,38 @@ import re
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
+from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from tests.kit.browser import mail_text
 from tests.kit.server import Server, until
 
 
+class Mail(NamedTuple):
+    recipient: str
+    subject: str
+    message: EmailMessage
+
+
 def mails(server: Server, login: str, subject: str = "") -> list[str]:
     """Returns the texts of the mails to this address whose subject contains this text, oldest first."""
-    folder = server.folder / "data" / "mail"
-    paths = sorted(folder.glob("*.eml"), key=lambda path: path.stat().st_mtime_ns)
-    found = [_parsed(content) for content in (path.read_bytes() for path in paths) if content]
-    return [mail_text(mail) for mail in found if mail["To"] == login and subject in str(mail["Subject"])]
+    return [
+        mail_text(mail.message) for mail in all_mails(server) if mail.recipient == login and subject in mail.subject
+    ]
 
 
-@functools.lru_cache(2000)  # those who wait for a mail read all mails again and again
-def _parsed(content: bytes) -> EmailMessage:
-    return message_from_bytes(content, policy=default)
+def all_mails(server: Server) -> list[Mail]:
+    """Returns all mails that are written completely, oldest first."""
+    stats = [(path.stat(), path) for path in (server.folder / "data" / "mail").glob("*.eml")]
+    stats.sort(key=lambda item: item[0].st_mtime_ns)
+    return [_read(path, stat.st_size) for stat, path in stats if stat.st_size]
+
+
+@functools.lru_cache(2000)  # those who wait for a mail look at all mails again and again
+def _read(path: Path, size: int) -> Mail:
+    message = message_from_bytes(path.read_bytes(), policy=default)
+    return Mail(str(message["To"]), str(message["Subject"]), message)
 
 
 def wait_for_mails(server: Server, login: str, subject: str, count: int = 1) -> list[str]:

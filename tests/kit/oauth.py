@@ -38,6 +38,7 @@ class Site:
     redirect_uri: str = "https://game.example.com/cb"
     profile: str = "strict"
     http: httpx.Client = field(init=False)
+    _keys: dict[str, pyjwt.PyJWK] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.http = _new_client(self.server)
@@ -90,10 +91,12 @@ class Site:
 
     def claims(self, token: str) -> dict[str, Any]:
         """Returns the claims of a token, verified with the published keys. On a slow machine it may have expired."""
-        keys = pyjwt.PyJWKSet.from_dict(self.http.get("/proxy/oauth/keys").json())
-        key = keys[pyjwt.get_unverified_header(token)["kid"]]
+        key_id = pyjwt.get_unverified_header(token)["kid"]
+        if key_id not in self._keys:
+            published = pyjwt.PyJWKSet.from_dict(self.http.get("/proxy/oauth/keys").json())
+            self._keys = {str(key.key_id): key for key in published.keys}
         claims: dict[str, Any] = pyjwt.decode(
-            token, key, algorithms=ALGORITHMS, options={"verify_aud": False, "verify_exp": False}
+            token, self._keys[key_id], algorithms=ALGORITHMS, options={"verify_aud": False, "verify_exp": False}
         )
         return claims
 

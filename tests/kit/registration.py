@@ -3,15 +3,13 @@
 import hashlib
 import itertools
 import re
-from email import message_from_bytes, policy
-from email.message import EmailMessage
-from pathlib import Path
 
 import httpx
 
-from tests.kit.browser import Browser, Forms, mail_text
+from tests.kit.browser import Browser, Forms
 from tests.kit.builders import PASSWORD
-from tests.kit.server import Server, until
+from tests.kit.mailbox import wait_for_mails
+from tests.kit.server import Server
 
 _numbers = itertools.count(1)
 
@@ -47,21 +45,7 @@ def request_mail(browser: Browser, address: str, path: str = "/register") -> htt
 
 def mails_to(server: Server, address: str, count: int = 1) -> list[str]:
     """Waits until ``count`` mails to the address were delivered. Returns their texts, oldest first."""
-    folder = server.folder / "data" / "mail"
-
-    def read() -> list[str]:
-        paths = sorted(folder.glob("*.eml"), key=lambda path: path.stat().st_mtime_ns)
-        messages = [message for message in map(_parse, paths) if message["To"] == address]
-        return [mail_text(message) for message in messages]
-
-    until(lambda: len(read()) >= count)
-    return read()
-
-
-def _parse(path: Path) -> EmailMessage:
-    message = message_from_bytes(path.read_bytes(), policy=policy.default)
-    assert isinstance(message, EmailMessage)
-    return message
+    return wait_for_mails(server, address, "", count)
 
 
 def mailed_link(text: str) -> str:

@@ -8,7 +8,7 @@ Files that need the same settings and the same first rows share a server.
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -118,6 +118,8 @@ class _NewServer:
     def restore(self, server: Server) -> bool:
         """Returns False if the server is not as good as new."""
         shutil.rmtree(server.folder / "data/mail", ignore_errors=True)
+        with suppress(OSError):  # it does not exist, or has files
+            (server.folder / "data/keys").rmdir()
         if (server.workers(), server.settings, _files(server)) != (self.workers, self.settings, self.files):
             return False
         if not run_on_kept_connection(self.settings["SSO_DATABASE_URL"], self.database.restore):

@@ -73,12 +73,14 @@ class SignalClient:
 
     site: Site
     acknowledged: dict[str, list[str]] = field(default_factory=dict)  # the ids to be acknowledged, by stream
+    _headers: dict[str, dict[str, str]] = field(default_factory=dict)  # by scope
 
     @property
     def http(self) -> httpx.Client:
         return self.site.http
 
     def headers(self, scope: str = "ssf.manage") -> dict[str, str]:
+        """Returns headers with a new token."""
         form = {"grant_type": "client_credentials", "scope": scope}
         answer = self.http.post(TOKEN, data=form, headers=self.site.basic())
         assert answer.status_code == 200, answer.text
@@ -86,7 +88,9 @@ class SignalClient:
         return {"Authorization": f"Bearer {answer.json()['access_token']}"}
 
     def call(self, method: str, path: str, *, scope: str = "ssf.manage", **options: Any) -> httpx.Response:
-        return self.http.request(method, f"/ssf/{path}", headers=self.headers(scope), **options)
+        if scope not in self._headers:
+            self._headers[scope] = self.headers(scope)
+        return self.http.request(method, f"/ssf/{path}", headers=self._headers[scope], **options)
 
     def add_stream(self, **fields: Any) -> str:
         answer = self.call("POST", "stream", json=fields)

@@ -41,7 +41,7 @@ def get(server: Server, address: str, path: str, parameters: dict[str, str], coo
         return client.get(path, params=parameters, headers={"X-Forwarded-For": address, "Cookie": cookie})
 
 
-def ask(site: Site, address: str, cookie: str = "", **changes: str | None) -> httpx.Response:
+def ask(site: Site, address: str, cookie: str = "", /, **changes: str | None) -> httpx.Response:
     """Sends an authorization request without a session."""
     return get(site.server, address, AUTHORIZE, site.query(**changes), cookie)
 
@@ -83,7 +83,7 @@ def test_signed_in_browser_is_not_limited(shop: Site, limited: Server) -> None:
 
 def test_made_up_session_cookie_does_not_evade_the_limit(shop: Site, address: str) -> None:
     for number in range(LIMIT + 1):
-        last = ask(shop, address, cookie=f"sso_session={'x' * 42}{number}")
+        last = ask(shop, address, f"sso_session={'x' * 42}{number}")
     assert last.status_code == 429
 
 

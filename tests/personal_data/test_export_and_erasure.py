@@ -29,13 +29,18 @@ def login(server: Server) -> str:
     login = unique_user(server, country="AT", phone="+43 1 234", meta={"colour": "green"})
     user_id = user_id_of(server, login)
     project, group = f"p{user_id}", f"{int(user_id):024x}"
-    server.apply({"applications": [{"application_id": APPLICATION, "name": "Blue Dusk"}]})
-    server.apply({"schemas": {str(APPLICATION): {}}, "roles": {str(APPLICATION): [{"name": "player", "meta": {}}]}})
-    server.apply({"permissions": [{"user_id": login, "application_id": APPLICATION, "data": {"roles": ["player"]}}]})
     member = {"user_id": user_id, "roles": {"project": ["viewer"]}}
-    server.apply({"projects": [{"id": project, "title": f"Project {user_id}"}]})
-    server.apply({"groups": [{"group_id": group, "project_id": project, "title": "Friends", "users": [user_id]}]})
-    server.apply({"memberships": [{"id": project, "users": [member]}]})
+    server.apply(
+        {
+            "applications": [{"application_id": APPLICATION, "name": "Blue Dusk"}],
+            "schemas": {str(APPLICATION): {}},
+            "roles": {str(APPLICATION): [{"name": "player", "meta": {}}]},
+            "permissions": [{"user_id": login, "application_id": APPLICATION, "data": {"roles": ["player"]}}],
+            "projects": [{"id": project, "title": f"Project {user_id}"}],
+            "groups": [{"group_id": group, "project_id": project, "title": "Friends", "users": [user_id]}],
+            "memberships": [{"id": project, "users": [member]}],
+        }
+    )
     server.apply({"users": [{"login": login, "tags": ["friend"]}]})
     api_login(server, login)
     with fresh_browser(server, login, headers={"User-Agent": "Mozilla/5.0 (X11; Linux) Firefox/130.0"}) as browser:
@@ -91,6 +96,12 @@ def exported_by_page(server: Server, login: str) -> Any:
 
 
 def test_export_contains_what_is_stored_and_no_secrets(server: Server, login: str) -> None:
+    """By the page and by the command. The addresses of administrators are not for the user."""
+    insert = """INSERT INTO audit (user_id, address, operation, target, after)
+        VALUES ($1, $2, 'user.update', $3, '{"nick": "Ann"}')"""
+    user_id = user_id_of(server, login)
+    query(server, insert, "1", "203.0.113.77", user_id)
+    query(server, insert, user_id, "203.0.113.78", user_id)
     document = exported_by_page(server, login)
     account = document["account"]
     assert (account["login"], account["country"], account["meta"]) == (login, "AT", {"colour": "green"})
@@ -122,39 +133,25 @@ def test_export_contains_what_is_stored_and_no_secrets(server: Server, login: st
     text = json.dumps(document)
     stored = query(server, "SELECT password_hash FROM users WHERE login = $1", login)[0]["password_hash"]
     assert "secret" not in text.replace("secret_data", "")
-    for secret in (stored, PASSWORD, "argon2"):
+    for secret in (stored, PASSWORD, "argon2", "203.0.113.77"):
         assert secret not in text
+    assert "203.0.113.78" in text
+    by_command = json.loads(server.sso("user", "export", login).stdout)
+    assert by_command.keys() == document.keys()
+    for name in ("account", "sign_in", "sites", "permissions", "audit"):
+        assert by_command[name] == document[name]
+    assert by_command["history"][-1]["detail"] == {"by": "support"}
+    assert server.sso("user", "export", "nobody@example.com", check=False).returncode == 1
 
 
-def test_exports_of_one_user_are_limited(server: Server, login: str) -> None:
-    with fresh_browser(server, login) as browser:
+def test_exports_of_one_user_are_limited(server: Server) -> None:
+    with fresh_browser(server, unique_user(server)) as browser:
         browser.open_account()
         form = browser.form("/account/export")
         answers = [browser.post("/account/export", form) for _ in range(6)]
         assert [answer.status_code for answer in answers] == [200] * 5 + [429]
         assert int(answers[5].headers["Retry-After"]) > 600
         assert 'role="alert"' in answers[5].text
-
-
-def test_export_contains_no_addresses_of_administrators(server: Server, login: str) -> None:
-    insert = """INSERT INTO audit (user_id, address, operation, target, after)
-        VALUES ($1, $2, 'user.update', $3, '{"nick": "Ann"}')"""
-    user_id = user_id_of(server, login)
-    query(server, insert, "1", "203.0.113.77", user_id)
-    query(server, insert, user_id, "203.0.113.78", user_id)
-    text = json.dumps(exported_by_page(server, login))
-    assert "203.0.113.77" not in text
-    assert "203.0.113.78" in text
-
-
-def test_command_exports_the_same_document(server: Server, login: str) -> None:
-    by_page = exported_by_page(server, login)
-    by_command = json.loads(server.sso("user", "export", login).stdout)
-    assert by_command.keys() == by_page.keys()
-    for name in ("account", "sign_in", "sites", "permissions", "audit"):
-        assert by_command[name] == by_page[name]
-    assert by_command["history"][-1]["detail"] == {"by": "support"}
-    assert server.sso("user", "export", "nobody@example.com", check=False).returncode == 1
 
 
 def places_of(server: Server, text: str) -> set[str]:
@@ -198,22 +195,19 @@ def test_erasure_leaves_nothing_but_the_number_of_the_user(server: Server, login
     assert json.loads(note["after"]) == {"note": "by erased", "n": 1}
 
 
-def test_erasure_leaves_similar_logins_in_the_audit_trail(server: Server, login: str) -> None:
+def test_erasure_leaves_similar_logins_in_the_audit_trail_and_ends_sessions(server: Server) -> None:
     """Whoever deletes an account must not change what the audit trail says about others."""
+    login = unique_user(server)
     others = [f"x{login}", f"x.{login}", f"x+{login}", f"{login}.au", f"{login}x"]
     names = [*others, f"by {login}.", f"line\n{login}", f"<{login}>"]
     query(server, "INSERT INTO audit (operation, target, after) VALUES ('group.save', $1, $2::jsonb)",
           login, json.dumps(names))  # fmt: skip
-    server.sso("user", "delete", login, "--now", "--yes")
-    (row,) = query(server, "SELECT after FROM audit WHERE operation = 'group.save' AND target = $1", login)
-    assert json.loads(row["after"]) == [*others, "by erased.", "line\nerased", "<erased>"]
-
-
-def test_session_of_an_erased_user_ends(server: Server, login: str) -> None:
     with fresh_browser(server, login) as browser, Browser(server) as other:
         server.sso("user", "delete", login, "--now", "--yes")
         assert not browser.is_signed_in
         assert other.sign_in(login).status_code == 401
+    (row,) = query(server, "SELECT after FROM audit WHERE operation = 'group.save' AND target = $1", login)
+    assert json.loads(row["after"]) == [*others, "by erased.", "line\nerased", "<erased>"]
 
 
 async def test_export_of_an_erased_user_is_not_found(services: Services) -> None:

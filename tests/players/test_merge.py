@@ -12,6 +12,7 @@ from tests.admin.conftest import Administrator, administrator
 from tests.console.conftest import ConsoleBrowser
 from tests.kit.browser import query
 from tests.kit.guest import Device
+from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.server import Server
 from tests.kit.session_tokens import new_application
 from tests.perm.endpoints.conftest import FACTOR as STUDIO_FACTOR
@@ -63,7 +64,7 @@ def test_merge_moves_and_undo_restores(server: Server, root: Administrator, stud
     """Random users: after merge and undo, both have the permissions of before."""
     rng = random.Random(32)
     games = new_games(server, 3)
-    for _ in range(4):
+    for _ in range(4 if IS_LONG_RUN else 2):
         device = Device()
         guest = device.sign_in(studio.client)["user_id"]
         account = studio.user().user_id

@@ -29,6 +29,7 @@ class BothReceivers:
     pushed_stream: str
     receiver: PushReceiver
     polled: list[dict[str, Any]] = field(default_factory=list)
+    pushed: list[dict[str, Any]] = field(default_factory=list)
 
     def about(self, user_id: str, count: int) -> list[dict[str, Any]]:
         """Waits for so many events about a user in both streams; they are the same ones in the same order.
@@ -42,7 +43,8 @@ class BothReceivers:
             return _about(self.polled, user_id)
 
         def pushed() -> list[dict[str, Any]]:
-            return _about([self.client.claims(token) for token in list(self.receiver.tokens)], user_id)
+            self.pushed += [self.client.claims(token) for token in self.receiver.tokens[len(self.pushed) :]]
+            return _about(self.pushed, user_id)
 
         until(lambda: len(polled()) >= count)
         until(lambda: len(pushed()) >= count)

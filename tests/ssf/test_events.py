@@ -65,8 +65,9 @@ def ban_and_unban(server: Server, browser: Browser, root: Administrator) -> None
 
 
 def disable_and_enable(server: Server, browser: Browser, root: Administrator) -> None:
-    server.sso("user", "disable", browser.login)
-    server.sso("user", "enable", browser.login)
+    path = f"/users/{user_id_of(server, browser.login)}"
+    for disabled in (True, False):
+        assert root.request("PATCH", path, json={"disabled": disabled}).status_code == 200
 
 
 def enable_while_banned(server: Server, browser: Browser, root: Administrator) -> None:

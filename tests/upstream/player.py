@@ -98,7 +98,7 @@ def press(browser: Browser, path: str, action: str, /, number: int = 0, **fields
 
 
 def is_signed_in(browser: Browser) -> bool:
-    return browser.http.get("/account").status_code == 200
+    return browser.http.get("/account/history").status_code == 200
 
 
 def sign_out(browser: Browser) -> None:

@@ -16,7 +16,7 @@ from tests.upstream.stand_ins import CodeProvider, SteamStandIn
 PROVE_AGAIN = "You are signed in, but you must still prove that it is you"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def site(server: Server) -> Site:
     return new_site(server, profile="oidc")
 

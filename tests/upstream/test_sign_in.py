@@ -3,10 +3,8 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, text
 
-from sso.db.standalone import run_with_connection
-from tests.kit.browser import AuthenticatorApp, Forms
+from tests.kit.browser import AuthenticatorApp, Forms, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, outcome
 from tests.kit.oauth import ACR_MFA, ACR_PASSWORD, new_site, query_of
@@ -174,13 +172,7 @@ def test_attempt_expires(server: Server, provider: CodeProvider) -> None:
 
 
 def expire_attempts(server: Server, provider_id: str) -> None:
-    statement = text("UPDATE upstream_attempts SET expires = now() WHERE provider_id = :provider_id")
-
-    def run(connection: Connection) -> None:
-        connection.execute(statement, {"provider_id": provider_id})
-        connection.commit()
-
-    run_with_connection(server.settings["SSO_DATABASE_URL"], run)
+    query(server, "UPDATE upstream_attempts SET expires = now() WHERE provider_id = $1", provider_id)
 
 
 def test_unknown_provider_is_not_found(server: Server) -> None:
@@ -210,7 +202,7 @@ def test_every_sign_in_form_has_the_buttons(server: Server, steam: SteamStandIn)
 
 def test_requests_are_limited(server: Server, provider: CodeProvider, tmp_path: Path) -> None:
     provider_id = add_provider(server, provider)
-    settings = {**server.settings, "SSO_RATE_UPSTREAM": "3", "SSO_BIND": "127.0.0.1:0"}
+    settings = {**server.settings, "SSO_RATE_UPSTREAM": "3", "SSO_WORKERS": "1", "SSO_BIND": "127.0.0.1:0"}
     with running(tmp_path, **settings) as limited:
         browser = player(limited)
         assert to_provider(browser, provider_id)

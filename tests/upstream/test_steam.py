@@ -2,8 +2,6 @@
 
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-import pytest
-
 from tests.kit.server import Server
 from tests.upstream.player import (
     add_provider,
@@ -44,56 +42,50 @@ def test_forged_assertion_is_refused(server: Server, steam: SteamStandIn) -> Non
     assert failure(server, provider_id).startswith("check_authentication: ")
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "reason"),
-    [
-        ("op_endpoint", "https://evil.example/openid/login", "openid.op_endpoint: not the expected value"),
-        ("return_to", "https://evil.example/callback", "openid.return_to: not the expected value"),
-        ("ns", "http://openid.net/signon/1.1", "openid.ns: not the expected value"),
-        ("mode", "checkid_setup", "openid.mode: not the expected value"),
-        ("identity", "{url}/openid/id/" + OTHER_ID, "openid.identity: not the expected value"),
-        (
-            "signed",
-            "signed,op_endpoint,return_to,response_nonce,assoc_handle",
-            "openid.signed: not the expected fields",
-        ),
-        ("signed", "op_endpoint,claimed_id,identity,return_to,assoc_handle", "openid.signed: not the expected fields"),
-        ("response_nonce", "2020-01-01T00:00:00Zabc", "response_nonce: too old"),
-        ("response_nonce", "yesterday", "response_nonce: expected a time and further characters"),
-    ],
-)
-def test_field_with_a_wrong_value_is_refused_before_steam_is_asked(
-    server: Server, steam: SteamStandIn, field: str, value: str, reason: str
-) -> None:
-    steam.is_careless = True
-    provider_id = add_provider(server, steam, "steam")
-    steam.wrong_fields = {f"openid.{field}": value.format(url=steam.url)}
-    browser = player(server)
-    assert_refused(browser, sign_in(browser, provider_id))
-    assert failure(server, provider_id) == reason
-    assert not steam.confirmed
+WRONG_FIELDS = [
+    ("op_endpoint", "https://evil.example/openid/login", "openid.op_endpoint: not the expected value"),
+    ("return_to", "https://evil.example/callback", "openid.return_to: not the expected value"),
+    ("ns", "http://openid.net/signon/1.1", "openid.ns: not the expected value"),
+    ("mode", "checkid_setup", "openid.mode: not the expected value"),
+    ("identity", "{url}/openid/id/" + OTHER_ID, "openid.identity: not the expected value"),
+    (
+        "signed",
+        "signed,op_endpoint,return_to,response_nonce,assoc_handle",
+        "openid.signed: not the expected fields",
+    ),
+    ("signed", "op_endpoint,claimed_id,identity,return_to,assoc_handle", "openid.signed: not the expected fields"),
+    ("response_nonce", "2020-01-01T00:00:00Zabc", "response_nonce: too old"),
+    ("response_nonce", "yesterday", "response_nonce: expected a time and further characters"),
+]
+NO_STEAM_IDS = [
+    "https://evil.example/openid/id/76561197960287930",
+    "{url}.evil.example/openid/id/76561197960287930",
+    "{url}/openid/id/76561197960287930/",
+    "{url}/openid/id/76561197960287930\n",
+    "{url}/openid/id/7656119796028793",
+    "{url}/openid/id/٧٦٥٦١١٩٧٩٦٠٢٨٧٩٣٠",
+    "{url}/openid/id/../id/76561197960287930",
+]
 
 
-@pytest.mark.parametrize(
-    "claimed",
-    [
-        "https://evil.example/openid/id/76561197960287930",
-        "{url}.evil.example/openid/id/76561197960287930",
-        "{url}/openid/id/76561197960287930/",
-        "{url}/openid/id/76561197960287930\n",
-        "{url}/openid/id/7656119796028793",
-        "{url}/openid/id/٧٦٥٦١١٩٧٩٦٠٢٨٧٩٣٠",
-        "{url}/openid/id/../id/76561197960287930",
-    ],
-)
-def test_claimed_id_that_is_no_steam_id_is_refused(server: Server, steam: SteamStandIn, claimed: str) -> None:
+def test_field_with_a_wrong_value_is_refused_before_steam_is_asked(server: Server, steam: SteamStandIn) -> None:
     steam.is_careless = True
-    provider_id = add_provider(server, steam, "steam")
-    claimed = claimed.format(url=steam.url)
-    steam.wrong_fields = {"openid.claimed_id": claimed, "openid.identity": claimed}
-    browser = player(server)
-    assert_refused(browser, sign_in(browser, provider_id))
-    assert failure(server, provider_id) == "openid.claimed_id: expected a SteamID"
+    provider_id, browser = add_provider(server, steam, "steam"), player(server)
+    for field, value, reason in WRONG_FIELDS:
+        steam.wrong_fields = {f"openid.{field}": value.format(url=steam.url)}
+        assert_refused(browser, sign_in(browser, provider_id))
+        assert failure(server, provider_id) == reason
+        assert not steam.confirmed
+
+
+def test_claimed_id_that_is_no_steam_id_is_refused(server: Server, steam: SteamStandIn) -> None:
+    steam.is_careless = True
+    provider_id, browser = add_provider(server, steam, "steam"), player(server)
+    for form in NO_STEAM_IDS:
+        claimed = form.format(url=steam.url)
+        steam.wrong_fields = {"openid.claimed_id": claimed, "openid.identity": claimed}
+        assert_refused(browser, sign_in(browser, provider_id))
+        assert failure(server, provider_id) == "openid.claimed_id: expected a SteamID"
 
 
 def test_return_to_of_another_attempt_is_refused(server: Server, steam: SteamStandIn) -> None:

@@ -26,7 +26,7 @@ from tests.upstream.stores import (
 )
 
 KINDS = {"steam": SteamStore, "google": GoogleStore, "apple": AppleStore, "oidc": OidcStore}
-RACERS = 50
+RACERS = 20
 
 
 @pytest.fixture(params=KINDS)
@@ -70,20 +70,21 @@ def test_ticket_creates_its_player_and_signs_in_once(server: Server, store: AnyS
     assert (row["login"], row["tags"], row["password_hash"]) == ("", ["guest"], None)
 
 
-@pytest.mark.parametrize("fault", ["down", "large", "redirect", "no json"])
-def test_ticket_can_be_sent_again_after_an_outage(server: Server, store: AnyStore, fault: str) -> None:
+def test_ticket_can_be_sent_again_after_an_outage(server: Server, store: AnyStore) -> None:
+    """The keys of some stores are kept, so all outages come before the first success."""
     provider_id = add_store(server, store)
-    ticket = store.ticket()
-    store.fault = fault
-    answer = send(server, provider_id, ticket)
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5"), answer.text
-    assert refusal(server, provider_id, "upstream.store_failed")
+    tickets = {fault: store.ticket() for fault in ("down", "large", "redirect", "no json")}
+    for store.fault, ticket in tickets.items():
+        answer = send(server, provider_id, ticket)
+        assert (answer.status_code, answer.headers.get("Retry-After")) == (503, "5"), (store.fault, answer.text)
+        assert refusal(server, provider_id, "upstream.store_failed")
     store.fault = ""
-    assert send(server, provider_id, ticket).json()["created"] is True
+    created = [send(server, provider_id, ticket).json()["created"] for ticket in tickets.values()]
+    assert created == [True, False, False, False]
     assert "/elsewhere" not in store.requests
 
 
-def test_fifty_first_tickets_of_a_store_account_create_one_player(server: Server, steam_store: SteamStore) -> None:
+def test_many_first_tickets_of_a_store_account_create_one_player(server: Server, steam_store: SteamStore) -> None:
     provider_id = add_store(server, steam_store)
     tickets = [steam_store.ticket() for _ in range(RACERS)]
     with ThreadPoolExecutor(RACERS) as pool:
@@ -95,7 +96,7 @@ def test_fifty_first_tickets_of_a_store_account_create_one_player(server: Server
     assert query(server, sql, provider_id)[0]["count"] == 1
 
 
-def test_one_ticket_that_is_sent_fifty_times_signs_in_once(server: Server, steam_store: SteamStore) -> None:
+def test_one_ticket_that_is_sent_many_times_signs_in_once(server: Server, steam_store: SteamStore) -> None:
     provider_id = add_store(server, steam_store)
     ticket = steam_store.ticket()
     spellings = [ticket.upper() if number % 2 else ticket for number in range(RACERS)]
@@ -111,8 +112,8 @@ def test_slow_store_does_not_delay_other_sign_ins(server: Server, steam_store: S
     provider_id = add_store(server, steam_store)
     user_id = new_linked_account(server, provider_id, "76561197960265729")
     steam_store.fault = "slow"
-    with ThreadPoolExecutor(80) as pool:
-        waiting = [pool.submit(send, server, provider_id, steam_store.ticket()) for _ in range(80)]
+    with ThreadPoolExecutor(48) as pool:
+        waiting = [pool.submit(send, server, provider_id, steam_store.ticket()) for _ in range(48)]
         assert until(lambda: len(steam_store.requests) >= 16)
         with server.client() as client:
             fields = {"login": f"{provider_id}-76561197960265729@example.com", "password": PASSWORD}
@@ -198,9 +199,10 @@ def test_banned_store_account_cannot_start_again(server: Server, steam_store: St
     provider_id = add_store(server, steam_store)
     user_id = send(server, provider_id, steam_store.ticket()).json()["user_id"]
     server.sso("user", "ban", user_id, "--reason", "Cheating")
-    for _ in range(2):  # also after the account is erased
+    for is_erased in (False, True):
+        if is_erased:
+            server.sso("user", "delete", user_id, "--now", "--yes")
         refused = send(server, provider_id, steam_store.ticket())
         assert (refused.status_code, refused.json()["ban"]["reason"]) == (403, "Cheating"), refused.text
-        server.sso("user", "delete", user_id, "--now", "--yes", check=False)
     server.sso("user", "unban", user_id)
     assert send(server, provider_id, steam_store.ticket()).json()["created"] is True

@@ -21,7 +21,7 @@ def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) 
     """A server that repeats failed deliveries early."""
     dsn = postgres_server.fresh()
     settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
-    settings |= changed({"sso.webhooks.sender.FIRST_PAUSE_S": 6})
+    settings |= changed({"sso.webhooks.sender.FIRST_PAUSE_S": 3})
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
         yield server
     postgres_server.drop(dsn)
@@ -37,9 +37,9 @@ def test_events_are_delivered_once_in_order_and_signed(
 ) -> None:
     user = studio.user()
     add_webhook(receiver.url)
-    toggle(root, user.user_id, 20)
-    events = receiver.wait_for(user.user_id, 20)
-    assert [event["type"] for event in events] == ["user_disabled", "user_enabled"] * 10
+    toggle(root, user.user_id, 8)
+    events = receiver.wait_for(user.user_id, 8)
+    assert [event["type"] for event in events] == ["user_disabled", "user_enabled"] * 4
     ids = [event["id"] for event in events]
     assert ids == sorted(set(ids))
     for delivery in receiver.deliveries:

@@ -19,7 +19,7 @@ from sso.db.statement import Statement
 from sso.services import Services, build
 from sso.webhooks.delivery_store import DeliveryStore
 from sso.webhooks.model import Webhook
-from sso.webhooks.sender import FIRST_PAUSE_S, LAST_PAUSE_S, retry_policy
+from sso.webhooks.sender import FIRST_PAUSE_S, LAST_PAUSE_S, PAGE, retry_policy
 from sso.webhooks.webhook_store import add_webhook, get_webhook, list_failed, retry_failed
 from tests.kit.open_database import open_database
 from tests.kit.webhook_receiver import WebhookReceiver
@@ -109,12 +109,12 @@ async def test_old_events_of_a_receiver_that_is_down_fail_together_and_can_be_se
 ) -> None:
     webhook = await add(services, receiver.url)
     receiver.status = 503
-    users = [f"u{number}" for number in range(120)]
+    users = [f"u{number}" for number in range(PAGE + 10)]
     await record(services.database, *users)
     for statement in _AGE:
         await services.database.value(statement)
     async with sending(services):
-        assert await until_failed(services, webhook, 120) == users
+        assert await until_failed(services, webhook, len(users)) == users
         assert await until_received(receiver, 2) == ["u0", "u1"]
         failed = await list_failed(services.database, webhook.webhook_id, 0, 2)
         assert (failed[0]["problem"], failed[0]["tries"], failed[0]["retrying"]) == ("status 503", 1, False)
@@ -122,9 +122,9 @@ async def test_old_events_of_a_receiver_that_is_down_fail_together_and_can_be_se
         assert await retry_failed(services.database, webhook.webhook_id, [int(failed[0]["id"])]) == 1
         services.bus.signal("changes")
         assert await until_received(receiver, 3) == ["u0", "u1", "u0"]
-        await until_failed(services, webhook, 120)
+        await until_failed(services, webhook, len(users))
         receiver.status = 200
-        assert await retry_failed(services.database, webhook.webhook_id, None) == 120
+        assert await retry_failed(services.database, webhook.webhook_id, None) == len(users)
         services.bus.signal("changes")
         assert await until_failed(services, webhook, 0) == []
     assert sorted(delivery.event["user_id"] for delivery in receiver.deliveries[3:]) == sorted(users)
@@ -138,10 +138,10 @@ async def test_two_workers_deliver_each_event_once_and_in_order(
         workers = [build(settings, database, keyring) for database in (first, second)]
         await add(workers[0], receiver.url)
         async with sending(workers[0]), sending(workers[1]):
-            for number in range(60):
+            for number in range(24):
                 await record(first, f"u{number}")
                 workers[number % 2].bus.publish("changes")
-            assert await until_received(receiver, 60) == [f"u{number}" for number in range(60)]
+            assert await until_received(receiver, 24) == [f"u{number}" for number in range(24)]
 
 
 async def test_lease_that_ended_cannot_move_the_webhook(services: Services, receiver: WebhookReceiver) -> None:

@@ -90,17 +90,17 @@ def test_wrong_fields_are_400_and_named(root: Administrator, body: dict[str, obj
     assert SECRET not in response.text
 
 
-@pytest.mark.parametrize("webhook_id", ["x", "%00", "%FF", "%ED%A0%80", "..", "x" * 2000, "🔑"])
-def test_unknown_webhook_is_404(root: Administrator, webhook_id: str) -> None:
-    for method, path, body in (
-        ("GET", "", None),
-        ("PATCH", "", {"events": []}),
-        ("DELETE", "", None),
-        ("GET", "/failed", None),
-        ("POST", "/failed/retry", {"ids": ["1"]}),
-    ):
-        response = root.request(method, f"/webhooks/{webhook_id}{path}", json=body)
-        assert response.status_code in (400, 404, 405), (method, path, response.text)
+def test_unknown_webhook_is_404(root: Administrator) -> None:
+    for webhook_id in ("x", "%00", "%FF", "%ED%A0%80", "..", "x" * 2000, "🔑"):
+        for method, path, body in (
+            ("GET", "", None),
+            ("PATCH", "", {"events": []}),
+            ("DELETE", "", None),
+            ("GET", "/failed", None),
+            ("POST", "/failed/retry", {"ids": ["1"]}),
+        ):
+            response = root.request(method, f"/webhooks/{webhook_id}{path}", json=body)
+            assert response.status_code in (400, 404, 405), (webhook_id, method, path, response.text)
 
 
 def test_failed_events_take_valid_ids_and_cursors_only(

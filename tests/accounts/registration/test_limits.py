@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import httpx
 import pytest
 import trio
 
@@ -12,6 +11,7 @@ from sso.db.rate_limit import WindowLimiter
 from sso.db.statement import Statement
 from tests.accounts.registration.conftest import OPEN
 from tests.kit.browser import Browser, new_user, query
+from tests.kit.plain_http import PlainTransport
 from tests.kit.postgres import Postgres
 from tests.kit.registration import complete, mailed_link, mails_to, new_address, request_mail
 from tests.kit.server import Server, running
@@ -22,12 +22,13 @@ LIMIT = 3
 @pytest.fixture(scope="module")
 def limited_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = OPEN | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_REGISTER": str(LIMIT)}
+    settings |= {"SSO_WORKERS": "1"}
     with running(tmp_path_factory.mktemp("limited"), **settings) as server:
         yield server
 
 
 def browser_at(server: Server, address: str) -> Browser:
-    return Browser(server, transport=httpx.HTTPTransport(local_address=address, verify=False))
+    return Browser(server, transport=PlainTransport(address))
 
 
 def test_network_has_a_limit(limited_server: Server) -> None:

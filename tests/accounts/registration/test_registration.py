@@ -1,7 +1,5 @@
 """Registration by page: e-mail address, link or code, nickname and password."""
 
-import pytest
-
 from tests.kit.browser import VISIT, Browser, new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.registration import complete, mailed_code, mailed_link, mails_to, new_address, request_mail
@@ -17,7 +15,9 @@ def test_link_creates_a_user_with_a_verified_address(browser: Browser, open_serv
     browser.follow(request_mail(browser, address))
     assert address in browser.page.text
     assert users_with(open_server, address) == []
-    browser.get(mailed_link(mails_to(open_server, address)[0]))
+    text = mails_to(open_server, address)[0]
+    assert f"{open_server.base_url}/register?token=" in text
+    browser.get(mailed_link(text))
     assert users_with(open_server, address) == []
     answer = complete(browser, nick=" Ann Wanderer ")
     browser.follow(answer)
@@ -129,9 +129,9 @@ def test_wrong_input_is_explained_and_changes_nothing(browser: Browser, open_ser
     assert complete(browser).status_code == 303
 
 
-@pytest.mark.parametrize("token", ["", "x", "é" * 43, "a" * 43, "a" * 5000])
-def test_unknown_link_is_refused(browser: Browser, token: str) -> None:
-    assert browser.get("/register", params={"token": token}).status_code == 410
+def test_unknown_link_is_refused(browser: Browser) -> None:
+    for token in ("", "x", "é" * 43, "a" * 43, "a" * 5000):
+        assert browser.get("/register", params={"token": token}).status_code == 410, token
 
 
 def test_international_address_is_normalised(browser: Browser, open_server: Server) -> None:
@@ -151,14 +151,8 @@ def test_forms_of_other_sites_are_refused(browser: Browser, open_server: Server)
     assert query(open_server, "SELECT 1 FROM registration_codes WHERE login = $1", address) == []
 
 
-def test_link_does_not_follow_the_host_header(browser: Browser, open_server: Server) -> None:
-    address = new_address()
-    page = browser.get("/register")
-    assert page.status_code == 200
-    request_mail(browser, address)
-    assert f"{open_server.base_url}/register?token=" in mails_to(open_server, address)[0]
-    refused = browser.http.get("/register", headers={"Host": "evil.example"})
-    assert refused.status_code == 400
+def test_registration_at_another_host_is_refused(browser: Browser) -> None:
+    assert browser.http.get("/register", headers={"Host": "evil.example"}).status_code == 400
 
 
 def test_signed_in_user_is_not_asked_to_register(browser: Browser, open_server: Server) -> None:

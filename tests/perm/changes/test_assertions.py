@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 
-from sso.db import connection_share
+from sso.db.connection_share import ConnectionShare
 from sso.db.errors import Unavailable
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -46,14 +46,15 @@ def test_assertions_are_saved_and_read(root: Administrator, trial: Trial, app: i
     assert entries[0]["after"] == {"assertions": statements}
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["", "ann", "ann can chat.kick", "ann may", "ann may not", "only may", "only staff may", "ann may chat kick", 7],
-)
-def test_malformed_assertion_is_refused_by_name(root: Administrator, app: int, statement: Any) -> None:
-    response = put(root, app, "x@y.example may not chat.kick", statement)
-    assert response.status_code == 400
-    assert response.json()["error"].startswith("assertions")
+def test_malformed_assertion_is_refused_by_name(root: Administrator, app: int) -> None:
+    malformed: tuple[Any, ...] = (
+        *("", "ann", "ann can chat.kick", "ann may", "ann may not", "only may", "only staff may", "ann may chat kick"),
+        7,
+    )
+    for statement in malformed:
+        response = put(root, app, "x@y.example may not chat.kick", statement)
+        assert response.status_code == 400, statement
+        assert response.json()["error"].startswith("assertions"), statement
     assert root.data(f"/applications/{app}/assertions")["assertions"] == []
 
 
@@ -271,7 +272,7 @@ async def test_dry_runs_that_evaluate_many_users_run_one_at_a_time(
         for _ in range(4):
             nursery.start_soon(dry_run)
     assert most == 1
-    monkeypatch.setattr(connection_share, "MAX_WAIT_S", 0.01)
+    monkeypatch.setattr(services.database.shares, "evaluation", ConnectionShare(1, max_wait_s=0.01))
     async with services.database.shares.evaluation.turn(("another",)):
         with pytest.raises(Unavailable):
             await dry_run()

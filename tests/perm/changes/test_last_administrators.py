@@ -22,48 +22,44 @@ def statement(sql: str) -> Callable[[Transaction], Awaitable[None]]:
     return work
 
 
-@pytest.mark.parametrize(
-    ("scope", "sql", "text"),
-    [
-        (Scope.project("red_dawn"), "DELETE FROM project_members", "the project would have no administrator"),
-        (
-            Scope.project("red_dawn"),
-            'UPDATE projects SET settings = \'{"allowed_domains": ["other.example"]}\'',
-            "the project would have no administrator",
-        ),
-        (
-            Scope.project("red_dawn"),
-            "UPDATE project_members SET expired = 4102444800 WHERE role = 'admin'",
-            "whose role does not end",
-        ),
-        (
-            Scope.project("red_dawn"),
-            """WITH removed AS (DELETE FROM group_users) UPDATE user_groups SET conditions =
-                '[{"title": "w", "condition": {"domain": "example.com", "time": {"until": 4102444800}}}]'""",
-            "whose role does not end",
-        ),
-        (Scope.role(1, "admin", removed=True), "DELETE FROM project_members", "a project would have no administrator"),
-        (Scope.record(ANN, 1), "DELETE FROM role_assignments", "only administrator of the service"),
-        (Scope.account(ANN), f"UPDATE users SET disabled = true WHERE user_id = '{ANN}'", "only administrator"),
-    ],
+REFUSED = (
+    (Scope.project("red_dawn"), "DELETE FROM project_members", "the project would have no administrator"),
+    (
+        Scope.project("red_dawn"),
+        'UPDATE projects SET settings = \'{"allowed_domains": ["other.example"]}\'',
+        "the project would have no administrator",
+    ),
+    (
+        Scope.project("red_dawn"),
+        "UPDATE project_members SET expired = 4102444800 WHERE role = 'admin'",
+        "whose role does not end",
+    ),
+    (
+        Scope.project("red_dawn"),
+        """WITH removed AS (DELETE FROM group_users) UPDATE user_groups SET conditions =
+            '[{"title": "w", "condition": {"domain": "example.com", "time": {"until": 4102444800}}}]'""",
+        "whose role does not end",
+    ),
+    (Scope.role(1, "admin", removed=True), "DELETE FROM project_members", "a project would have no administrator"),
+    (Scope.record(ANN, 1), "DELETE FROM role_assignments", "only administrator of the service"),
+    (Scope.account(ANN), f"UPDATE users SET disabled = true WHERE user_id = '{ANN}'", "only administrator"),
 )
-async def test_writer_refuses_to_take_the_last_administrator(
-    services: Services, scope: Scope, sql: str, text: str
-) -> None:
+
+
+async def test_writer_refuses_to_take_the_last_administrator(services: Services) -> None:
     await apply(services, studio())
-    with pytest.raises(LastAdministrator, match=text):
-        await services.permissions.writer.write(WRITE, scope, statement(sql))
+    for scope, sql, text in REFUSED:
+        with pytest.raises(LastAdministrator, match=text):
+            await services.permissions.writer.write(WRITE, scope, statement(sql))
     assert await services.database.rows(_DISABLED) == []
 
 
-async def test_writer_disables_other_users(services: Services) -> None:
+async def test_writer_disables_other_users_and_lets_a_write_replace_an_administrator(services: Services) -> None:
     await apply(services, studio())
-    work = statement(f"UPDATE users SET disabled = true WHERE user_id = '{BOB}'")
-    await services.permissions.writer.write(WRITE, Scope.account(BOB), work)
+    replace = statement(f"UPDATE project_members SET user_id = '{BOB}' WHERE role = 'admin'")
+    await services.permissions.writer.write(WRITE, Scope.project("red_dawn"), replace)
+    undo = statement(f"UPDATE project_members SET user_id = '{ANN}' WHERE role = 'admin'")
+    await services.permissions.writer.write(WRITE, Scope.project("red_dawn"), undo)
+    disable = statement(f"UPDATE users SET disabled = true WHERE user_id = '{BOB}'")
+    await services.permissions.writer.write(WRITE, Scope.account(BOB), disable)
     assert [row["user_id"] for row in await services.database.rows(_DISABLED)] == [BOB]
-
-
-async def test_writer_lets_a_write_replace_an_administrator(services: Services) -> None:
-    await apply(services, studio())
-    work = statement(f"UPDATE project_members SET user_id = '{BOB}' WHERE role = 'admin'")
-    await services.permissions.writer.write(WRITE, Scope.project("red_dawn"), work)

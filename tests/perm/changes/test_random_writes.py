@@ -25,9 +25,10 @@ from sso.perm.stores.roles import delete_role, read_roles
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
+from tests.kit.long_tests import IS_LONG_RUN
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
-SEEDS = 6 * ROUNDS
+SEEDS = 6 * ROUNDS if IS_LONG_RUN else 4
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 60)
 DRY_RUN = WriteMode(dry_run=True)
 ACTOR = AuditActor()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 
-from sso.perm.changes.impact import MAX_EXACT_USERS
+from sso.perm.changes import state_comparison
 from sso.perm.stores.time_windows import ALL_APPLICATIONS, read_moment
 from sso.services import Services
 from tests.perm.changes.recorded_events import ADD_USERS, FORGET, events
@@ -103,17 +103,19 @@ async def test_window_of_a_group_that_a_project_admits_concerns_its_members(
     assert "private_data.projectAccess.windows.private_data.project.can_manage_project" in lost["8003"]
 
 
-async def test_window_that_concerns_too_many_users_is_one_event(services: Services, clock: ShiftedClock) -> None:
+async def test_window_that_concerns_too_many_users_is_one_event(
+    services: Services, clock: ShiftedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_comparison, "MAX_EXACT_USERS", 100)
     start = clock.at + 1000
     role = {"name": "weekend", "meta": RULE, "condition": {"time": {"from": start}}}
     parts = {"applications": [{"application_id": TANKS, "name": "Tanks"}], "roles": {str(TANKS): [role]}}
     await apply(services, parts)
     await services.permissions.window_changes.record_due()
-    for first in range(0, MAX_EXACT_USERS + 2000, 2000):
-        await services.database.value(ADD_USERS, first=first, last=first + 1999)
+    await services.database.value(ADD_USERS, first=1, last=101)
     await services.database.value(FORGET)
     clock.at = start
     await services.permissions.window_changes.record_due()
     [(kind, user_id, application_id, data)] = await events(services)
     assert (kind, user_id, application_id) == ("application_changed", None, TANKS)
-    assert data["users"] >= MAX_EXACT_USERS + 2000
+    assert data["users"] == 101

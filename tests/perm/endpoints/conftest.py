@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import httpx
@@ -13,7 +14,7 @@ from sso.perm.engine.records import Assignment
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import save_record
-from tests.kit.browser import AuthenticatorApp
+from tests.kit.browser import AuthenticatorApp, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
@@ -47,13 +48,26 @@ class ApiUser:
         return ApiResponse(response.status_code, response.json())
 
 
+class NewUser(ApiUser):
+    """A user who logs in when a test needs the JWT."""
+
+    def __init__(self, client: httpx.Client, user_id: str, login: str) -> None:
+        vars(self).update(client=client, user_id=user_id, login=login)
+
+    @cached_property
+    def jwt(self) -> str:
+        credentials = {"login": self.login, "password": PASSWORD, "factor": FACTOR}
+        return str(self.client.post("/proxy/api/login", json=credentials).json()["jwt"])
+
+
 class Studio:
     def __init__(self, server: Server, client: httpx.Client) -> None:
         self.server = server
         self.client = client
-        self.root = self.user()
+        # The keeper is the administrator of projects without other administrators.
+        self.root, self.keeper = self.users(2)
+        assert self.root.jwt  # logged in before a test changes anything
         self.give_roles(self.root, "root")
-        self.keeper = self.user()  # the administrator of projects without other administrators
 
     def user(self, *, second_factor: bool = False, **fields: Any) -> ApiUser:
         """Create a user and log in."""
@@ -67,6 +81,14 @@ class Studio:
         credentials = {"login": login, "password": PASSWORD, "factor": FACTOR, **code}
         data = self.client.post("/proxy/api/login", json=credentials).json()
         return ApiUser(self.client, data["user_id"], login, data["jwt"])
+
+    def users(self, count: int) -> list[ApiUser]:
+        """Create users with one document. They log in when their JWT is needed: many are only named in requests."""
+        logins = [f"perm{next(_numbers)}@example.com" for _ in range(count)]
+        self.server.apply({"users": [{"login": login, "password": PASSWORD} for login in logins]})
+        rows = query(self.server, "SELECT user_id, login FROM users WHERE login = ANY($1)", logins)
+        ids = {row["login"]: row["user_id"] for row in rows}
+        return [NewUser(self.client, ids[login], login) for login in logins]
 
     def give_roles(self, user: ApiUser, *roles: str) -> None:
         """Assign roles of the central application, as the command line does."""

@@ -8,6 +8,7 @@ from typing import Any
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
 _numbers = itertools.count(1)
+_FIRST_APPLICATION_ID = 1_500_000_000  # greater than those that shared servers delete or count (kit/shared_server.py)
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,11 @@ class Team:
 
     @classmethod
     def create(cls, studio: Studio) -> "Team":
-        owner, manager, developer, leader, viewer, stranger = (studio.user() for _ in range(6))
-        return cls(studio, owner, manager, developer, leader, viewer, stranger)
+        return cls(studio, *studio.users(6))
 
     def project(self) -> "TeamProject":
         number = next(_numbers)
-        project = TeamProject(self, f"team_{number}", 500_000 + 1000 * number, f"{number:024x}")
+        project = TeamProject(self, f"team_{number}", _FIRST_APPLICATION_ID + number, f"{number:024x}")
         schema = {"private_data": {"rule": {"value": False, "protected": True}, "patrol": {"value": False}}}
         guard = {"name": "guard", "meta": {"private_data": {"patrol": {"value": True}}}}
         chief = {"name": "chief", "meta": {"private_data": {"rule": {"value": True}}}, "protected": True}
@@ -114,9 +114,10 @@ def everyone(title: str = "all") -> dict[str, Any]:
     return {"title": title, "condition": {"everyone": True}}
 
 
-def refused(project: TeamProject, write: Callable[[TeamProject], ApiResponse], status: int = 403) -> None:
-    """The write is refused and changes nothing."""
+def refused(project: TeamProject, *writes: Callable[[TeamProject], ApiResponse], status: int = 403) -> None:
+    """The writes are refused and change nothing."""
     before = project.state()
-    response = write(project)
-    assert (response.status, response.body["status"]) == (status, "ERROR"), response.body
+    for number, write in enumerate(writes):
+        response = write(project)
+        assert (response.status, response.body["status"]) == (status, "ERROR"), (number, response.body)
     assert project.state() == before

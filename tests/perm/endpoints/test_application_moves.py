@@ -20,7 +20,7 @@ def move(caller: ApiUser, app: int, project_id: str | None, **fields: Any) -> Ap
 
 def save_as_service(studio: Studio, key: ServiceKey, app: int, about: int) -> int:
     """The status of a save of a user's secret data, with a service JWT in place of the factor."""
-    user = studio.user()
+    user = studio.keeper
     data = {"user_id": user.user_id, "secret_data": {"application": {"canModifySchema": {"value": True}}}}
     headers = {"Service-Jwt": key.sign(studio.server, app), "Factor": ""}
     return user.call("meta/data", headers, action="save", application_id=about, data=data).status

@@ -107,23 +107,7 @@ def test_application_tags_are_set_by_the_tags_endpoint_and_by_save(studio: Studi
 
 @pytest.mark.parametrize(
     "meta",
-    [
-        {"name": "x" * 33},
-        {"name": "é"},
-        {"name": "a\n"},
-        {"name": "a-b"},
-        {"description": "x" * 1025},
-        {"tags": [f"t{n}" for n in range(11)]},
-        {"tags": ["x" * 65]},
-        {"tags": ["a-b"]},
-        {"tags": [""]},
-        {"tags": "a"},
-        {"doc": "javascript:alert(1)"},
-        {"url": "file:///etc/passwd"},
-        {"url": "gopher://x"},
-        {"url": "http://a b"},
-        {"config_schema": []},
-    ],
+    [{"name": "x" * 33}, {"tags": [f"t{n}" for n in range(11)]}, {"doc": "javascript:alert(1)"}],
 )
 def test_service_meta_beyond_its_limits_is_rejected(root: ApiUser, unchanged_app: int, meta: dict[str, Any]) -> None:
     assert save(root, application_id=unchanged_app, service_meta=meta).status == 400
@@ -138,23 +122,12 @@ def test_service_meta_at_its_limits_is_accepted(studio: Studio, root: ApiUser) -
     assert get(root, app, full=True).data["service_meta"] == meta
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"gdpr": {"char_sources": ["file:///x"]}},
-        {"gdpr": {"data_sources": [{"fetch": "javascript:x", "remove": "https://a.example.com"}]}},
-        {"gdpr": {"data_sources": ["https://a.example.com"]}},
-        {"restricted_domains": ["a@b"]},
-        {"restricted_domains": "example.com"},
-    ],
-)
-def test_invalid_application_settings_are_rejected(studio: Studio, root: ApiUser, settings: dict[str, Any]) -> None:
-    assert save(root, application_id=studio.application(), settings=settings).status == 400
+@pytest.mark.parametrize("settings", [{"gdpr": {"char_sources": ["file:///x"]}}, {"restricted_domains": ["a@b"]}])
+def test_invalid_application_settings_are_rejected(root: ApiUser, unchanged_app: int, settings: dict[str, Any]) -> None:
+    assert save(root, application_id=unchanged_app, settings=settings).status == 400
 
 
-@pytest.mark.parametrize(
-    "wrong", [None, "", "0", "010", "1e2", " 10", "-10", "10.0", "１０", "x", 0, -1, 2**31, 1.0, True, []]
-)
+@pytest.mark.parametrize("wrong", [None, "010", 2**31])
 def test_application_id_has_one_spelling(root: ApiUser, wrong: object) -> None:
     assert get(root, wrong).status == 400
     assert save(root, application_id=wrong, name="x").status == 400
@@ -178,7 +151,7 @@ def test_application_without_rights_and_missing_application_get_the_same_respons
 def test_moving_an_application_requires_rights_in_both_projects(studio: Studio, root: ApiUser) -> None:
     source, destination = studio.project(), studio.project()
     app = studio.application(source)
-    thief, saver, both = studio.user(), studio.user(), studio.user()
+    thief, saver, both = studio.users(3)
     studio.join(destination, thief, project=["developer"])
     studio.join(destination, saver, project=["developer"])
     studio.give_secret(saver, app, "canSave")

@@ -30,7 +30,7 @@ def test_audit_entry_has_actor_operation_target_time_and_address(studio: Studio)
 
 def test_every_change_writes_an_entry_and_a_refused_request_writes_none(studio: Studio) -> None:
     ann = studio.user()
-    project = studio.project(studio.user())
+    project = studio.project()
     app, group = studio.application(project), studio.group(project, "7", tags=("project",))
     studio.role(app, "guard", "patrol")
     studio.save_data(ann, app, roles=["guard"])

@@ -22,11 +22,11 @@ def grant(studio: Studio, project: str, app: int, group: str, role: str) -> dict
 
 @pytest.fixture
 def project(studio: Studio) -> str:
-    return studio.project(studio.user())
+    return studio.project()
 
 
 def test_assignments_and_grants_that_end_with_a_role_are_recorded(studio: Studio, project: str) -> None:
-    app, ann, bob = studio.application(project), studio.user(), studio.user()
+    app, (ann, bob) = studio.application(project), studio.users(2)
     studio.role(app, "guard", "patrol")
     studio.save_data(ann, app, roles=["guard"])
     studio.save_data(bob, app, roles=[{"name": "guard", "ttl": 60}])
@@ -42,7 +42,7 @@ def test_assignments_and_grants_that_end_with_a_role_are_recorded(studio: Studio
 
 
 def test_memberships_that_end_with_a_generic_role_are_recorded_in_every_project(studio: Studio, project: str) -> None:
-    name, other, ann = f"helper_{project}", studio.project(studio.user()), studio.user()
+    name, other, ann = f"helper_{project}", studio.project(), studio.user()
     meta = {"private_data": {"project": {"can_view_project": {"value": True}}}}
     role = {"name": name, "meta": meta}
     assert studio.root.call("roles", action="save", application_id=1, data=role).status == 200
@@ -67,7 +67,7 @@ def test_role_that_becomes_protected_records_the_grants_that_end(studio: Studio,
 
 
 def test_move_of_an_application_is_recorded_in_both_projects(studio: Studio, project: str) -> None:
-    owner, ann = studio.user(), studio.user()
+    owner, ann = studio.users(2)
     target = studio.project(owner)
     app = studio.application(project)
     studio.role(app, "guard", "patrol")

@@ -17,7 +17,7 @@ def manager(studio: Studio) -> ApiUser:
 
 @pytest.fixture
 def project(studio: Studio, manager: ApiUser) -> str:
-    project = studio.project(studio.user())
+    project = studio.project()
     studio.join(project, manager, project=["manager"])
     return project
 

@@ -7,8 +7,9 @@ from typing import Any
 import jwt as pyjwt
 import pytest
 
-from sso.core.keys import GENERATE, public_jwk, public_pem
+from sso.core.keys import public_jwk, public_pem
 from tests.kit.builders import PASSWORD
+from tests.kit.rsa_keys import rsa_key
 from tests.perm.endpoints.authentication import HOUR, NOW, REFUSED, UNVERIFIED, bearer, forged, post, refusal_reason
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers, signer, user_jwt
@@ -74,7 +75,7 @@ def test_request_without_a_user_jwt_is_unauthorized(studio: Studio, key: Service
     assert post(studio, {"Service-Jwt": key.sign(studio.server, app)}) == REFUSED
 
 
-@pytest.mark.parametrize("value", [None, True, 1, 1.5, [], ["x"], {}])
+@pytest.mark.parametrize("value", [None, 1, ["x"], {}])
 @pytest.mark.parametrize("field", ["jwt", "factor", "service_jwt"])
 def test_credential_that_is_not_a_string_is_ignored(studio: Studio, ann: ApiUser, field: str, value: object) -> None:
     body: dict[str, Any] = {"jwt": ann.jwt, "factor": FACTOR, "service_jwt": ""} | {field: value}
@@ -109,7 +110,7 @@ def test_public_key_is_not_accepted_as_hmac_secret(studio: Studio, ann: ApiUser,
 
 
 def test_key_in_the_token_header_is_not_trusted(studio: Studio, ann: ApiUser) -> None:
-    mine = GENERATE["RS256"]()
+    mine = rsa_key()
     claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
     kid = signer(studio.server).kid
     for extra in (
@@ -130,33 +131,33 @@ def test_user_jwt_signed_by_an_application_is_unauthorized(
     assert post(studio, bearer(token)) == REFUSED
 
 
-@pytest.mark.parametrize(
-    "claims",
-    [
-        {"typ": "id_token"},
-        {"typ": "refresh_token"},
-        {"typ": "service_token"},
-        {"typ": "USER_TOKEN"},
-        {"typ": None},
-        {"typ": ["user_token"]},
-        {"iss": "https://elsewhere.example.com"},
-        {"iss": None},
-        {"sub": "999999999"},
-        {"sub": "012"},
-        {"sub": " 12"},
-        {"exp": NOW - 60},
-        {"exp": None},
-        {"exp": "9999999999"},
-        {"exp": 1e400},
-        {"exp": -1},
-        {"iat": NOW + HOUR, "exp": NOW + 2 * HOUR},
-        {"nbf": NOW + HOUR},
-        {"fac": None},
-    ],
+WRONG_CLAIMS: tuple[dict[str, Any], ...] = (
+    {"typ": "id_token"},
+    {"typ": "refresh_token"},
+    {"typ": "service_token"},
+    {"typ": "USER_TOKEN"},
+    {"typ": None},
+    {"typ": ["user_token"]},
+    {"iss": "https://elsewhere.example.com"},
+    {"iss": None},
+    {"sub": "999999999"},
+    {"sub": "012"},
+    {"sub": " 12"},
+    {"exp": NOW - 60},
+    {"exp": None},
+    {"exp": "9999999999"},
+    {"exp": 1e400},
+    {"exp": -1},
+    {"iat": NOW + HOUR, "exp": NOW + 2 * HOUR},
+    {"nbf": NOW + HOUR},
+    {"fac": None},
 )
-def test_user_jwt_with_wrong_claims_is_unauthorized(studio: Studio, ann: ApiUser, claims: dict[str, Any]) -> None:
+
+
+def test_user_jwt_with_wrong_claims_is_unauthorized(studio: Studio, ann: ApiUser) -> None:
     assert post(studio, bearer(user_jwt(studio.server, ann.user_id)))[0] == 200
-    assert post(studio, bearer(user_jwt(studio.server, ann.user_id, **claims))) == REFUSED
+    for claims in WRONG_CLAIMS:
+        assert post(studio, bearer(user_jwt(studio.server, ann.user_id, **claims))) == REFUSED, claims
 
 
 def test_issuer_must_match_exactly(studio: Studio, ann: ApiUser) -> None:

@@ -19,7 +19,7 @@ class Shop:
 
     def __init__(self, studio: Studio) -> None:
         self.studio = studio
-        self.ann, self.bob = studio.user(), studio.user()
+        self.ann, self.bob = studio.users(2)
         self.project = studio.project()
         saved = studio.root.call("project", action="save", data={"id": self.project, "aliases": [f"{self.project}_x"]})
         assert saved.status == 200
@@ -51,9 +51,8 @@ def test_answers_have_the_order_of_the_questions(shop: Shop) -> None:
     assert shop.answers(shop.studio.root) == []
 
 
-@pytest.mark.parametrize(
-    ("question", "allow"),
-    [
+def test_rules_and_parameters(shop: Shop) -> None:
+    expected: tuple[tuple[dict[str, Any], bool], ...] = (
         ({"rule": "sell"}, True),
         ({"rule": "private_data.sell"}, True),
         ({"rule": "public_data.sell"}, False),
@@ -66,10 +65,9 @@ def test_answers_have_the_order_of_the_questions(shop: Shop) -> None:
         ({"rule": "price.set", "param": ""}, False),
         ({"rule": "price.set|gold,silver"}, False),
         ({"rule": "sell", "param": "anything"}, True),  # a rule without parameters is unlimited
-    ],
-)
-def test_rules_and_parameters(shop: Shop, question: dict[str, Any], allow: bool) -> None:
-    assert shop.answers(shop.ann, question) == [{"allow": allow}]
+    )
+    answers = shop.answers(shop.ann, *(question for question, _ in expected))
+    assert [answer["allow"] for answer in answers] == [allow for _, allow in expected]
 
 
 def test_project_of_an_application_and_rules_in_a_project(shop: Shop) -> None:

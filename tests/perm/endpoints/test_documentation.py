@@ -2,15 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.kit.documented_examples import agrees
-from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, running
 from tests.perm.endpoints.conftest import FACTOR, Studio
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -22,15 +17,6 @@ def filled(text: str, names: dict[str, Any]) -> Any:
         text = text.replace(f'"application_id": "{{{name}}}"', f'"application_id": {json.dumps(value)}')
         text = text.replace(f"{{{name}}}", str(value))
     return json.loads(text)
-
-
-@pytest.fixture
-def studio(postgres_server: Postgres, tmp_path: Path) -> Iterator[Studio]:
-    """A server of its own, because other tests use names such as Red Dawn."""
-    dsn = postgres_server.fresh()
-    with running(tmp_path, **QUICK, SSO_DATABASE_URL=dsn) as server, server.client() as client:
-        yield Studio(server, client)
-    postgres_server.drop(dsn)
 
 
 def test_examples_of_the_documentation_are_correct(studio: Studio) -> None:

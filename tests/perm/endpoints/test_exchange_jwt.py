@@ -7,10 +7,8 @@ import httpx
 import jwt as pyjwt
 import pytest
 
-from tests.faults import sql
 from tests.kit.browser import fresh_browser, query
-from tests.kit.builders import PASSWORD
-from tests.perm.endpoints.conftest import FACTOR, Studio
+from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 from tests.perm.endpoints.tokens import expired_jwt, user_jwt
 
 
@@ -26,8 +24,15 @@ def key(studio: Studio) -> dict[str, Any]:
     return key
 
 
-def test_exchange_returns_a_jwt_for_the_application_of_the_key(studio: Studio, key: dict[str, Any]) -> None:
-    user = studio.user()
+@pytest.fixture(scope="module")
+def user(studio: Studio) -> ApiUser:
+    """A user whose login no test ends."""
+    return studio.user()
+
+
+def test_exchange_returns_a_jwt_for_the_application_of_the_key(
+    studio: Studio, key: dict[str, Any], user: ApiUser
+) -> None:
     response = exchange(studio, key["hash"], jwt=user.jwt, factor=FACTOR)
     assert response.status_code == 200
     assert response.json().keys() == {"status", "jwt"}
@@ -37,8 +42,9 @@ def test_exchange_returns_a_jwt_for_the_application_of_the_key(studio: Studio, k
     assert user.call("user/info", headers=headers).status == 200
 
 
-def test_exchange_with_a_wrong_key_factor_or_token_is_unauthorized(studio: Studio, key: dict[str, Any]) -> None:
-    user = studio.user()
+def test_exchange_with_a_wrong_key_factor_or_token_is_unauthorized(
+    studio: Studio, key: dict[str, Any], user: ApiUser
+) -> None:
     for secret, body in (
         ("x" * 43, {"jwt": user.jwt, "factor": FACTOR}),
         (user.jwt, {"jwt": user.jwt, "factor": FACTOR}),
@@ -52,8 +58,9 @@ def test_exchange_with_a_wrong_key_factor_or_token_is_unauthorized(studio: Studi
         assert response.json()["error"].startswith("invalid token")
 
 
-def test_unauthorized_response_names_the_missing_or_wrong_credential(studio: Studio, key: dict[str, Any]) -> None:
-    user = studio.user()
+def test_unauthorized_response_names_the_missing_or_wrong_credential(
+    studio: Studio, key: dict[str, Any], user: ApiUser
+) -> None:
 
     def reason(secret: str, jwt: str, factor: str = FACTOR) -> str:
         body = {"jwt": jwt, "factor": factor}
@@ -77,8 +84,9 @@ def renewed(studio: Studio, key: dict[str, Any], jwt: str) -> dict[str, Any]:
     return claims
 
 
-def test_exchange_of_a_jwt_of_another_application_is_forbidden(studio: Studio, key: dict[str, Any]) -> None:
-    user = studio.user()
+def test_exchange_of_a_jwt_of_another_application_is_forbidden(
+    studio: Studio, key: dict[str, Any], user: ApiUser
+) -> None:
     other = studio.application()
     of_other = user_jwt(studio.server, user.user_id, app_id=other)
     response = exchange(studio, key["hash"], jwt=of_other, factor=FACTOR)
@@ -89,8 +97,9 @@ def test_exchange_of_a_jwt_of_another_application_is_forbidden(studio: Studio, k
     assert exchange(studio, key["hash"], jwt=strange, factor=FACTOR).status_code == 403
 
 
-def test_renewed_jwt_ends_within_the_maximum_time_since_login(studio: Studio, key: dict[str, Any]) -> None:
-    user = studio.user()
+def test_renewed_jwt_ends_within_the_maximum_time_since_login(
+    studio: Studio, key: dict[str, Any], user: ApiUser
+) -> None:
     now = int(time.time())
     longest = 15552000
     old = user_jwt(studio.server, user.user_id, auth_time=now - longest + 60)
@@ -101,8 +110,9 @@ def test_renewed_jwt_ends_within_the_maximum_time_since_login(studio: Studio, ke
     assert (response.status_code, response.json()["error"]) == (401, "invalid token: the sign-in is too long ago")
 
 
-def test_renewal_keeps_address_end_authentication_time_and_origin(studio: Studio, key: dict[str, Any]) -> None:
-    user = studio.user()
+def test_renewal_keeps_address_end_authentication_time_and_origin(
+    studio: Studio, key: dict[str, Any], user: ApiUser
+) -> None:
     now = int(time.time())
     limits: dict[str, Any] = {
         "auth_time": now - 500,
@@ -119,8 +129,9 @@ def test_renewal_keeps_address_end_authentication_time_and_origin(studio: Studio
     assert exchange(studio, key["hash"], jwt=ended, factor=FACTOR).status_code == 401
 
 
-def test_jwt_without_authentication_time_counts_from_its_issue_time(studio: Studio, key: dict[str, Any]) -> None:
-    user = studio.user()
+def test_jwt_without_authentication_time_counts_from_its_issue_time(
+    studio: Studio, key: dict[str, Any], user: ApiUser
+) -> None:
     old = expired_jwt(studio.server, user.user_id, days=2)
     issued = pyjwt.decode(old, options={"verify_signature": False})["iat"]
     assert renewed(studio, key, old)["auth_time"] == issued
@@ -135,32 +146,30 @@ def test_exchange_of_a_jwt_from_before_a_global_logout_is_unauthorized(studio: S
 def test_exchange_of_a_jwt_of_an_ended_login_is_unauthorized(studio: Studio, key: dict[str, Any]) -> None:
     user = studio.user()
     first = exchange(studio, key["hash"], jwt=user.jwt, factor=FACTOR).json()["jwt"]
-    sql(studio.dsn, f"UPDATE sign_ins SET ended = true WHERE user_id = '{user.user_id}'")
+    query(studio.server, "UPDATE sign_ins SET ended = true WHERE user_id = $1", user.user_id)
     for token in (user.jwt, first):
         assert exchange(studio, key["hash"], jwt=token, factor=FACTOR).status_code == 401
 
 
-def test_exchange_requires_jwt_and_factor(studio: Studio, key: dict[str, Any]) -> None:
+def test_exchange_requires_jwt_and_factor(studio: Studio, key: dict[str, Any], user: ApiUser) -> None:
     assert exchange(studio, key["hash"], factor=FACTOR).status_code == 400
-    assert exchange(studio, key["hash"], jwt=studio.user().jwt).status_code == 400
+    assert exchange(studio, key["hash"], jwt=user.jwt).status_code == 400
 
 
-def test_exchange_is_forbidden_where_the_user_may_not_log_in(studio: Studio) -> None:
+def test_exchange_is_forbidden_where_the_user_may_not_log_in(studio: Studio, user: ApiUser) -> None:
     closed = studio.application(login={"can": {"value": False}})
     key = studio.root.call("accessKey", action="save", application_id=closed, data={}).data
-    response = exchange(studio, key["hash"], jwt=studio.user().jwt, factor=FACTOR)
+    response = exchange(studio, key["hash"], jwt=user.jwt, factor=FACTOR)
     assert (response.status_code, response.json()["error"]) == (403, "login not allowed")
 
 
 def test_renewed_jwt_belongs_to_the_same_login_and_ends_with_it(studio: Studio, key: dict[str, Any]) -> None:
     user = studio.user()
-    login = query(studio.server, "SELECT login FROM users WHERE user_id = $1", user.user_id)[0]["login"]
-    fields = {"login": login, "password": PASSWORD, "factor": FACTOR}
-    jwt = studio.client.post("/proxy/api/login", json=fields).json()["jwt"]
+    jwt = user.jwt
     sign_in = pyjwt.decode(jwt, options={"verify_signature": False})["sid"]
     assert renewed(studio, key, jwt)["sid"] == sign_in
     again = exchange(studio, key["hash"], jwt=jwt, factor=FACTOR).json()["jwt"]
-    with fresh_browser(studio.server, login) as browser:
+    with fresh_browser(studio.server, user.login) as browser:
         browser.open_account()
         assert sign_in in browser.form("/account/games/end")["ids"].split()
         browser.submit("/account/games/end")

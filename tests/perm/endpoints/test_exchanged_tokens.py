@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from tests.faults import sql
+from tests.kit.browser import query
 from tests.perm.endpoints.authentication import REFUSED, bearer, post
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey, user_jwt
@@ -14,8 +14,7 @@ from tests.perm.endpoints.tokens import ServiceKey, user_jwt
 @pytest.fixture
 def exchanged(studio: Studio, ann: ApiUser) -> dict[str, str]:
     """The claims of a token that was exchanged for an access token with a valid grant."""
-    sql(
-        studio.dsn,
+    for statement in (
         """INSERT INTO oauth_clients (client_id, first_party) VALUES ('exchange-site', true)
         ON CONFLICT (client_id) DO UPDATE SET first_party = true""",
         f"""INSERT INTO oauth_grants (id, client_id, user_id, auth_time, issued, ends, last_used, expires)
@@ -23,7 +22,8 @@ def exchanged(studio: Studio, ann: ApiUser) -> dict[str, str]:
         ON CONFLICT DO NOTHING""",
         f"""INSERT INTO oauth_access_tokens (digest, grant_id, expires)
         VALUES ('\\x{ACCESS.hex()}', 'g{ann.user_id}', now() + interval '1 hour') ON CONFLICT DO NOTHING""",
-    )
+    ):
+        query(studio.server, statement)
     token_name = base64.urlsafe_b64encode(ACCESS).decode().rstrip("=")
     return {"typ": "exchanged_token", "auth": "openid", "jti": f"{token_name}.1"}
 
@@ -45,19 +45,16 @@ def test_exchanged_token_ends_with_its_access_token_or_the_trust_in_its_client(
 ) -> None:
     token = user_jwt(studio.server, ann.user_id, **exchanged)
     assert post(studio, bearer(token))[0] == 200
-    sql(studio.dsn, ended.format(user_id=ann.user_id))
+    query(studio.server, ended.format(user_id=ann.user_id))
     assert post(studio, bearer(token)) == REFUSED
-    sql(
-        studio.dsn,
-        f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'",
-        "UPDATE oauth_clients SET disabled = false WHERE client_id = 'exchange-site'",
-    )
+    query(studio.server, "DELETE FROM oauth_grants WHERE id = $1", f"g{ann.user_id}")
+    query(studio.server, "UPDATE oauth_clients SET disabled = false WHERE client_id = 'exchange-site'")
 
 
 def test_exchanged_token_ends_with_its_grant(studio: Studio, ann: ApiUser, exchanged: dict[str, str]) -> None:
     token = user_jwt(studio.server, ann.user_id, **exchanged)
     assert post(studio, bearer(token))[0] == 200
-    sql(studio.dsn, f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'")
+    query(studio.server, "DELETE FROM oauth_grants WHERE id = $1", f"g{ann.user_id}")
     assert post(studio, bearer(token)) == REFUSED
 
 

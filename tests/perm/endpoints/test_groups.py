@@ -47,19 +47,18 @@ def test_group_save_does_not_change_tags_or_access(studio: Studio) -> None:
     assert studio.root.call("group", action="save", group_id=group, data=response.data).data == response.data
 
 
-def test_group_cannot_move_to_another_project(studio: Studio) -> None:
-    group = studio.group(studio.project())
+def test_group_cannot_move_to_another_project(studio: Studio, unchanged_group: str) -> None:
     moved = {"project_id": studio.project(), "title": "x"}
-    assert studio.root.call("group", action="save", group_id=group, data=moved).status == 400
+    assert studio.root.call("group", action="save", group_id=unchanged_group, data=moved).status == 400
 
 
-@pytest.mark.parametrize("title", ["", " ", "a\n", "x" * 33, "é", "a-b", " a", "a ", None, 5, True, [], {}])
+@pytest.mark.parametrize("title", ["", "a-b", 5])
 def test_invalid_group_title_is_rejected(studio: Studio, unchanged_project: str, title: object) -> None:
     data = {"project_id": unchanged_project, "title": title}
     assert studio.root.call("group", action="save", data=data).status == 400
 
 
-@pytest.mark.parametrize("group_id", [None, "", 5, True, [], {}, "x", "A" * 24, "0" * 23, "0" * 24 + "\n"])
+@pytest.mark.parametrize("group_id", [None, "A" * 24])
 def test_group_id_must_be_24_hex_digits(studio: Studio, group_id: object) -> None:
     for path, body in (
         ("group", {"action": "save", "data": {"title": "x"}}),
@@ -91,24 +90,9 @@ def test_group_access_returns_exactly_five_fields(studio: Studio) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        {"users": None},
-        {"users": "7"},
-        {"users": [7]},
-        {"users": [None]},
-        {"users": ["x"]},
         {"users": ["07"]},
-        {"users": {}},
-        {"conditions": None},
-        {"conditions": {}},
-        {"conditions": ["x"]},
         {"conditions": [{"title": "x"}]},
-        {"conditions": [{"condition": {"tag": "x"}}]},
-        {"conditions": [{"title": "", "condition": {"tag": "x"}}]},
-        {"conditions": [{"title": 5, "condition": {"tag": "x"}}]},
-        {"conditions": [{"title": "x", "condition": []}]},
-        {"conditions": [{"title": "x", "condition": {"ip": "10.0.0.0/8"}}]},
         {"conditions": [{"title": "x", "condition": {"and": [{"or": [{"ip": "10.0.0.0/8"}]}]}}]},
-        {"conditions": [{"title": "x", "condition": {"tagg": "x"}}]},
     ],
 )
 def test_invalid_group_access_is_rejected_and_changes_nothing(
@@ -128,28 +112,25 @@ def test_group_has_at_most_100_distinct_users(studio: Studio) -> None:
     assert len(access(studio, group).data["users"]) == 100
 
 
-@pytest.mark.parametrize(
-    ("condition", "inside"),
-    [
-        ({}, False),
-        ({"and": []}, False),
-        ({"everyone": True}, True),
-        ({"domain": "example.com"}, True),
-        ({"uid": []}, False),
-    ],
-)
-def test_group_members_are_listed_users_and_users_who_meet_a_condition(
-    studio: Studio, condition: dict[str, Any], inside: bool
-) -> None:
+def test_group_members_are_listed_users_and_users_who_meet_a_condition(studio: Studio) -> None:
     project, ann = studio.project(), studio.user()
     app = studio.application(project)
     studio.role(app, "guard", "patrol")
-    group = studio.group(project, conditions=[{"title": "x", "condition": condition}])
+    group = studio.group(project)
     actions = [{"group_id": group, "role": "guard", "action": "grant"}]
     settings = {"services": {str(app): {"groups": actions}}}
     assert studio.root.call("project", action="save", data={"id": project, "settings": settings}).status == 200
-    assert studio.rules_of(ann, app) == (["patrol"] if inside else [])
-    access(studio, group, users=[ann.user_id])
+    conditions: tuple[tuple[dict[str, Any], bool], ...] = (
+        ({}, False),
+        ({"and": []}, False),
+        ({"everyone": True}, True),
+        ({"uid": []}, False),
+        ({"domain": "example.com"}, True),
+    )
+    for condition, inside in conditions:
+        assert access(studio, group, conditions=[{"title": "x", "condition": condition}]).status == 200
+        assert studio.rules_of(ann, app) == (["patrol"] if inside else []), condition
+    access(studio, group, conditions=[], users=[ann.user_id])
     assert studio.rules_of(ann, app) == ["patrol"]
 
 
@@ -161,7 +142,7 @@ def test_group_tags_are_set_by_the_tags_endpoint(studio: Studio) -> None:
     assert response.data["tags"] == ["project", "a:b"]
 
 
-@pytest.mark.parametrize("tags", [None, "project", [5], ["a-b"], [""], ["x" * 65], [str(n) for n in range(11)], {}])
+@pytest.mark.parametrize("tags", [None, ["a-b"]])
 def test_invalid_group_tags_are_rejected(studio: Studio, unchanged_group: str, tags: object) -> None:
     assert studio.root.call("group/tags", group_id=unchanged_group, data={"tags": tags}).status == 400
 

@@ -91,7 +91,7 @@ def test_restricted_domains_are_compared_as_idn(studio: Studio) -> None:
 
 
 def test_role_conditions_and_project_domains_are_compared_as_idn(studio: Studio) -> None:
-    project = studio.project(studio.user())
+    project = studio.project()
     app = studio.application(project)
     studio.role(app, "staff", "enter", condition={"domain": "straße.example"})
     studio.role(app, "guest", "look")

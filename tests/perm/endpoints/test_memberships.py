@@ -49,7 +49,7 @@ def test_membership_save_replaces_the_parts_that_it_contains(studio: Studio) -> 
 
 
 def test_result_of_get_can_be_saved_again(studio: Studio) -> None:
-    project = studio.project(studio.user())
+    project = studio.project()
     shown = get(studio, project)
     assert save(studio, **{"project": shown.pop("id"), **shown}).body == {
         "status": "OK",
@@ -99,31 +99,7 @@ def test_role_with_root_rules_cannot_be_given_in_a_project(studio: Studio) -> No
     assert studio.root.call("roles", action="delete", application_id=1, data={"name": "creator"}).status == 200
 
 
-@pytest.mark.parametrize(
-    "users",
-    [
-        None,
-        {},
-        "7",
-        [7],
-        [None],
-        [{}],
-        [member(7)],
-        [member("x")],
-        [member("07")],
-        [member(None)],
-        [{"user_id": "7", "roles": []}],
-        [{"user_id": "7", "roles": None}],
-        [member("7", project="viewer")],
-        [member("7", project={"viewer": True})],
-        [member("7", project=[5])],
-        [member("7", project=[{"name": "viewer", "ttl": -1}])],
-        [member("7", applications=[])],
-        [member("7", applications={"x": ["viewer"]})],
-        [member("7", groups={"x": ["viewer"]})],
-        [member("7"), member("7")],
-    ],
-)
+@pytest.mark.parametrize("users", [None, [member("07")], [member("7", project="viewer")], [member("7"), member("7")]])
 def test_membership_with_invalid_users_is_rejected(studio: Studio, unchanged_project: str, users: object) -> None:
     assert save(studio, unchanged_project, users=users).status == 400
 

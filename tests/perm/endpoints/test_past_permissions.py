@@ -185,7 +185,7 @@ def test_next_second_is_in_the_future(ann: ApiUser, app: int, timeline: Timeline
 
 
 def test_rights_of_today_decide(studio: Studio, timeline: Timeline) -> None:
-    app, ann, bob = studio.application(), studio.user(), studio.user()
+    app, (ann, bob) = studio.application(), studio.users(2)
     studio.role(app, "guard", "patrol")
     studio.save_data(bob, app, roles=["guard"])
     studio.give_secret(ann, app, private={"canRead": "all"}, roles={"canRead": "all"})
@@ -235,7 +235,7 @@ def test_management_api_and_command_line(studio: Studio, timeline: Timeline) -> 
 
 
 def test_past_in_another_project_is_for_root(studio: Studio, timeline: Timeline) -> None:
-    ann, owner = studio.user(), studio.user()
+    ann, owner = studio.users(2)
     old, new = studio.project(), studio.project(owner)
     app = studio.application(old)
     studio.role(app, "guard", "patrol")

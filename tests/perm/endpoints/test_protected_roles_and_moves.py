@@ -1,35 +1,35 @@
 """Protected roles, and moves of applications, need more than the right to manage a project's applications."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser
-from tests.perm.endpoints.team import Team, refused
+from tests.perm.endpoints.team import Team, TeamProject, refused
 
 RULE = {"private_data": {"rule": {"value": True}}}
 
 
-@pytest.mark.parametrize(
-    "role",
-    [
-        {"name": "new", "protected": True},
-        {"name": "new", "protected": True, "default": True, "meta": RULE},
-        {"name": "guard", "protected": True},
-        {"name": "guard", "meta": RULE},
-        {"name": "chief", "default": True},
-        {"name": "chief", "description": "Mine"},
-        {"name": "chief", "protected": False, "meta": {}},
-        {"name": "chief", "condition": {"everyone": True}},
-        {"name": "chief", "params": "x"},
-        {"name": "chief", "user_limit": 1},
-    ],
+ROLES: tuple[dict[str, Any], ...] = (
+    {"name": "new", "protected": True},
+    {"name": "new", "protected": True, "default": True, "meta": RULE},
+    {"name": "guard", "protected": True},
+    {"name": "guard", "meta": RULE},
+    {"name": "chief", "default": True},
+    {"name": "chief", "description": "Mine"},
+    {"name": "chief", "protected": False, "meta": {}},
+    {"name": "chief", "condition": {"everyone": True}},
+    {"name": "chief", "params": "x"},
+    {"name": "chief", "user_limit": 1},
 )
-@pytest.mark.parametrize("name", ["owner", "developer"])
-def test_protected_roles_are_changed_only_with_the_schema_right(team: Team, name: str, role: dict[str, Any]) -> None:
-    project = team.project()
-    caller: ApiUser = getattr(team, name)
-    refused(project, lambda project: project.save_role(caller, **role))
+
+
+def test_protected_roles_are_changed_only_with_the_schema_right(team: Team) -> None:
+    def save(caller: ApiUser, role: dict[str, Any]) -> Callable[[TeamProject], ApiResponse]:
+        return lambda project: project.save_role(caller, **role)
+
+    refused(team.project(), *(save(caller, role) for caller in (team.owner, team.developer) for role in ROLES))
 
 
 @pytest.mark.parametrize("name", ["owner", "developer"])
@@ -51,7 +51,7 @@ def test_regular_roles_need_the_right_to_manage_applications_only(team: Team) ->
 
 def test_protected_role_becomes_regular_when_it_is_saved_without_protection(team: Team) -> None:
     project, root = team.project(), team.studio.root
-    refused(project, lambda project: project.save_role(root, name="chief", protected=False), 400)
+    refused(project, lambda project: project.save_role(root, name="chief", protected=False), status=400)
     assert project.save_role(root, name="chief", protected=False, meta={}).data["protected"] is False
 
 

@@ -11,6 +11,7 @@ from sso.audit.trail import AuditActor
 from sso.core.keys import public_pem
 from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
 from sso.services import Services
+from tests.kit.rsa_keys import rsa_key
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey
 
@@ -30,7 +31,7 @@ def get(user: ApiUser, application_id: Any, **options: Any) -> ApiResponse:
 
 def test_public_keys_from_file_and_service_meta_are_published(studio: Studio) -> None:
     app, other = studio.application(), studio.application()
-    in_file, in_meta = ServiceKey("RS256"), ServiceKey("EdDSA").trusted_by(studio, app)
+    in_file, in_meta = ServiceKey("RS256", rsa_key(1)), ServiceKey("EdDSA").trusted_by(studio, app)
     folder = studio.server.folder / "data" / "keys"
     folder.mkdir(exist_ok=True)
     (folder / f"{app}.pem").write_text(in_file.pem)
@@ -81,9 +82,7 @@ KUpRKfFLfRYC9AIKjbJTWit+CqvjWYzvQwECAwEAAQ==
 """
 
 
-@pytest.mark.parametrize(
-    "identifier", ["0", "x", "-1", "..%2f1", "%00", "1%00", "99999999999", "1.pem", "%2e%2e", "１"]
-)
+@pytest.mark.parametrize("identifier", ["0", "..%2f1", "1%00", "99999999999", "1.pem", "１"])
 def test_public_keys_of_an_invalid_application_id_are_not_found(studio: Studio, identifier: str) -> None:
     response = studio.client.get(f"/api/permissions/application/publicKeys/{identifier}")
     assert (response.status_code, response.json()["status"]) == (404, "ERROR")

@@ -14,6 +14,7 @@ from sso.perm.stores.builtin_roles import GENERIC_RULES, ROOT_RULES
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
 _numbers = itertools.count(1)
+_FIRST_APPLICATION_ID = 1_600_000_000
 SECRET = ("canCreateJwt", "canModifySchema", "canRead", "canReadSchema", "canSave", "canSeeRoleList")
 
 
@@ -48,21 +49,28 @@ class Scene:
 
 
 def new_scene(studio: Studio) -> Scene:
-    project = studio.project()
-    app = studio.application(project)
-    assert studio.root.call("application/tags", application_id=app, data={"tags": ["one"]}).status == 200
-    studio.role(app, "guest")
-    return Scene(studio, project, app, studio.group(project))
+    project, number = studio.project(), next(_numbers)
+    scene = Scene(studio, project, _FIRST_APPLICATION_ID + number, f"{number:024x}")
+    application = {"application_id": scene.app, "name": "Scene", "project_id": project}
+    studio.server.apply(
+        {
+            "applications": [application | {"service_meta": {"tags": ["one"]}}],
+            "roles": {str(scene.app): [{"name": "guest"}]},
+            "groups": [{"group_id": scene.group, "project_id": project, "title": "Scene"}],
+        }
+    )
+    return scene
 
 
 @pytest.fixture(scope="module", autouse=True)
 def roles_of_one_rule(studio: Studio) -> None:
     """A generic role for each generic rule, so that each rule can be given alone."""
-    names = [(section, rule) for section, rules in GENERIC_RULES.items() for rule in rules]
-    for section, rule in names:
-        meta = {"private_data": {section: {rule: {"value": True}}}}
-        data = {"name": f"only_{rule}", "meta": meta}
-        assert studio.root.call("roles", action="save", application_id=1, data=data).status == 200
+    roles = {
+        rule: {"name": f"only_{rule}", "meta": {"private_data": {section: {rule: {"value": True}}}}}
+        for section, rules in GENERIC_RULES.items()
+        for rule in rules
+    }
+    studio.server.apply({"roles": {"1": list(roles.values())}})
 
 
 @pytest.fixture(scope="module")
@@ -231,10 +239,10 @@ ROWS = (
 def test_operation_is_allowed_with_each_sufficient_right(
     studio: Studio, callers: Callers, shared: Scene, row: Row
 ) -> None:
-    for rights in (*row.allowed, None):
+    """The role root suffices too: nearly all tests of this folder use it."""
+    for rights in row.allowed:
         scene = new_scene(studio) if row.fresh else shared
-        user = studio.root if rights is None else callers.with_rights(scene, rights)
-        response = row.call(scene, user)
+        response = row.call(scene, callers.with_rights(scene, rights))
         assert (response.status, response.body["status"]) == (200, "OK"), (rights, response.body)
 
 
@@ -242,12 +250,14 @@ def test_operation_is_allowed_with_each_sufficient_right(
 def test_operation_is_forbidden_without_a_sufficient_right(
     callers: Callers, shared: Scene, elsewhere: Scene, row: Row
 ) -> None:
-    """Callers without rights, with all other rights, and with the right in another project are refused."""
+    """Callers with all other rights, and with every right in another project, are refused.
+
+    Callers without rights are those of test_forbidden_texts.py.
+    """
     enough = {rights[0] for rights in row.allowed if len(rights) == 1}
     for scene, rights in (
-        (shared, ()),
         (shared, tuple(right for right in row.useless if right not in enough)),
-        (elsewhere, tuple(right for each in row.allowed for right in each if not right.startswith("root:"))),
+        (elsewhere, tuple(right for right in EVERY_RIGHT if not right.startswith("root:"))),
     ):
         response = row.call(shared, callers.with_rights(scene, rights))
         assert (response.status, response.body["status"]) == (403, "ERROR"), rights
@@ -257,7 +267,7 @@ def test_operation_is_forbidden_without_a_sufficient_right(
 def test_group_get_returns_only_groups_that_the_caller_manages(studio: Studio) -> None:
     scene = new_scene(studio)
     other = studio.group(scene.project)
-    none, single, all_groups = studio.user(), studio.user(), studio.user()
+    none, single, all_groups = studio.users(3)
     scene.give(none, "project:can_manage_groups", "project:can_manage_project")
     scene.give(single, "group:can_manage_group")
     scene.give(all_groups, "project:can_manage_group")

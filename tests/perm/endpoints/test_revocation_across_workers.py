@@ -13,7 +13,7 @@ from tests.kit.long_tests import takes_long
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.connections import ROUNDS, Connection, connect_to_each_worker
 
-TIMES = ROUNDS or 20  # every way by every worker
+TIMES = ROUNDS or 10  # every way, by both workers in turn
 
 pytestmark = pytest.mark.timeout(120 + TIMES)
 
@@ -150,10 +150,10 @@ def stale_rounds(ground: Ground, writers: list[Connection], readers: list[Reader
     stale = 0
     for number in range(rounds):
         way = ground.ways[number % len(ground.ways)]
-        writer = writers[number // len(ground.ways) % len(writers)]
+        writer = writers[(number + number // len(ground.ways)) % len(writers)]
         assert all(response.status == 200 for response in way(writer, True))
         for reader in readers:  # this fills any cache
-            assert ground.sees(reader, way)
+            assert ground.sees(reader, way), way
         assert all(response.status == 200 for response in way(writer, False))
         stale += any(ground.sees(reader, way) for reader in readers)
     return stale
@@ -180,16 +180,7 @@ def readers(studio: Studio, ground: Ground) -> Iterator[list[Connection]]:
         connection.close()
 
 
-def test_granted_rule_is_visible_on_every_worker(
-    ground: Ground, writers: list[Connection], readers: list[Connection]
-) -> None:
-    for way in ground.ways:
-        way(writers[0], True)
-        assert [ground.sees(reader, way) for reader in readers] == [True] * len(readers), way
-        way(writers[0], False)
-
-
-def test_revoked_rule_is_visible_on_no_worker(
+def test_granted_rule_is_visible_on_every_worker_and_revoked_rule_on_none(
     ground: Ground, writers: list[Connection], readers: list[Connection]
 ) -> None:
     assert len(readers) == 2
@@ -198,7 +189,7 @@ def test_revoked_rule_is_visible_on_no_worker(
 
 def test_planted_cache_is_detected(ground: Ground, writers: list[Connection], readers: list[Connection]) -> None:
     planted: list[Reader] = [Stale(readers[0]), readers[1]]
-    assert stale_rounds(ground, writers, planted, len(ground.ways)) == len(ground.ways)
+    assert stale_rounds(ground, writers, planted, 4) == 4  # the fourth way undoes the third one, as other tests need
 
 
 @takes_long
@@ -222,7 +213,7 @@ def test_rule_added_after_a_user_left_the_group_is_never_visible_to_the_user(
     """The user leaves the group, then the group gets a rule. No reader sees the rule for the user."""
     studio = ground.studio
     assert all(response.status == 200 for response in ground.membership_of_group(writers[0], True))
-    for number in range(max(10, TIMES // 10)):
+    for number in range(max(4, ROUNDS // 10)):
         first, second = writers[number % 2], writers[(number + 1) % 2]
         studio.role(ground.app, "granted", "patrol")
         assert first.call("group/access", group_id=ground.group, data={"users": [ground.ann.user_id]}).status == 200

@@ -23,7 +23,7 @@ def test_service_jwt_replaces_the_factor(studio: Studio, ann: ApiUser, key: Serv
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
 def test_service_jwt_of_every_algorithm_is_accepted(studio: Studio, ann: ApiUser, algorithm: str) -> None:
     app = studio.application()
-    key = ServiceKey(algorithm).trusted_by(studio, app)
+    key = ServiceKey(algorithm, rsa_key(2) if algorithm == "RS256" else None).trusted_by(studio, app)
     assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
 
 
@@ -45,7 +45,7 @@ def test_service_jwt_with_a_large_rsa_key_is_verified(studio: Studio, ann: ApiUs
 def test_stored_application_key_beyond_the_limits_is_not_trusted(studio: Studio, ann: ApiUser) -> None:
     """An older version may have stored such a key."""
     app = studio.application()
-    key = ServiceKey("RS256").trusted_by(studio, app)
+    key = ServiceKey("RS256", rsa_key(1)).trusted_by(studio, app)
     public = key.private.public_key()
     assert isinstance(public, rsa.RSAPublicKey)
     large = public_pem(rsa.RSAPublicNumbers((1 << 2046) - 1, public.public_numbers().n).public_key())

@@ -25,6 +25,12 @@ def app(studio: Studio) -> int:
     return app
 
 
+@pytest.fixture(scope="module")
+def bob(studio: Studio) -> ApiUser:
+    """A user whose data others write."""
+    return studio.user()
+
+
 def save(user: ApiUser, app: int, user_id: Any, expired: Any = None, /, **data: Any) -> ApiResponse:
     body = {"expired": expired} if expired is not None else {}
     return user.call("meta/data", action="save", application_id=app, data={"user_id": user_id, **data}, **body)
@@ -59,9 +65,9 @@ def test_each_part_given_is_replaced_and_the_others_stay(studio: Studio, app: in
 @pytest.mark.parametrize("level", ["none", "self", "all"])
 @pytest.mark.parametrize("part", list(WORDS))
 def test_can_write_self_covers_the_own_record_and_all_covers_other_users(
-    studio: Studio, app: int, part: str, level: str
+    studio: Studio, app: int, bob: ApiUser, part: str, level: str
 ) -> None:
-    ann, bob = studio.user(), studio.user()
+    ann = studio.user()
     studio.give_secret(ann, app, **{WORDS[part]: {"canWrite": level}})
     for other in (name for name in PARTS if name != part and not (part == "secret_data" and name == "login")):
         assert save(ann, app, ann.user_id, **{other: PARTS[other]}).status == 403
@@ -71,8 +77,8 @@ def test_can_write_self_covers_the_own_record_and_all_covers_other_users(
     assert save(ann, app, ann.user_id, **{part: PARTS[part]}).status == (403 if level == "none" else 200)
 
 
-def test_login_needs_the_right_to_write_secret_data(studio: Studio, app: int) -> None:
-    ann, bob = studio.user(), studio.user()
+def test_login_needs_the_right_to_write_secret_data(studio: Studio, app: int, bob: ApiUser) -> None:
+    ann = studio.user()
     studio.give_secret(ann, app, secret={"canWrite": "all"})
     assert save(ann, app, bob.user_id, login=PARTS["login"]).status == 200
 
@@ -83,19 +89,20 @@ def test_empty_save_is_forbidden_without_any_write_right(studio: Studio, app: in
     assert save(studio.root, app, ann.user_id).status == 200
 
 
-@pytest.mark.parametrize("user_id", [None, 5, [], {}, True])
-def test_user_data_save_requires_user_id_as_a_string(studio: Studio, app: int, user_id: object) -> None:
-    assert save(studio.root, app, user_id, roles=[]).status == 400
+def test_user_data_save_requires_user_id_as_a_string(studio: Studio, app: int) -> None:
+    wrong: tuple[Any, ...] = (None, 5, [], {}, True)
+    for user_id in wrong:
+        assert save(studio.root, app, user_id, roles=[]).status == 400
     assert studio.root.call("meta/data", action="save", application_id=app, data={"roles": []}).status == 400
     assert studio.root.call("meta/data", action="save", application_id=app).status == 400
 
 
-@pytest.mark.parametrize("spell", ["0{}", " {}", "{} ", "{}.0", "+{}", "９{}"])
-def test_only_the_exact_user_id_counts_as_own_record(studio: Studio, app: int, spell: str) -> None:
+def test_only_the_exact_user_id_counts_as_own_record(studio: Studio, app: int) -> None:
     ann = studio.user()
     studio.give_secret(ann, app, public={"canWrite": "self"})
-    response = save(ann, app, spell.format(ann.user_id), public_data={})
-    assert (response.status, response.body["error"]) == (404, "user not found")
+    for spelling in ("0{}", " {}", "{} ", "{}.0", "+{}", "９{}"):
+        response = save(ann, app, spelling.format(ann.user_id), public_data={})
+        assert (response.status, response.body["error"]) == (404, "user not found"), spelling
 
 
 def test_unknown_user_is_not_found(studio: Studio, app: int) -> None:
@@ -108,37 +115,21 @@ def test_assignment_of_an_unknown_role_is_rejected(studio: Studio, app: int) -> 
     assert (response.status, response.body["error"]) == (400, "roles[1]: there is no role missing")
 
 
-@pytest.mark.parametrize(
-    "roles",
-    [
-        None,
-        "guard",
-        {},
-        [1],
-        [None],
-        [["guard"]],
-        [{}],
-        [{"name": None}],
-        [{"name": "guard", "ttl": -1}],
-        [{"name": "guard", "ttl": "60"}],
-        [{"name": "guard", "ttl": 1.5}],
-        [{"name": "guard", "ttl": True}],
-        [{"name": "guard", "ttl": 2**62}],
-        [{"name": "guard", "expired": -1}],
-        [{"name": "guard", "expired": "60"}],
-        [{"name": "guard", "expired": None}],
-        ["guard", {"name": "guard", "ttl": 5}],
-        ["a.b"],
-        ["projectAccess"],
-    ],
-)
-def test_invalid_assignments_are_rejected_and_change_nothing(studio: Studio, app: int, roles: object) -> None:
+def test_invalid_assignments_are_rejected_and_change_nothing(studio: Studio, app: int, bob: ApiUser) -> None:
     ann = studio.user()
     save(studio.root, app, ann.user_id, roles=["cook"])
-    assert save(studio.root, app, ann.user_id, roles=roles).status == 400
+    invalid: tuple[Any, ...] = (
+        None,
+        [1],
+        [{"name": "guard", "ttl": 1.5}],
+        ["guard", {"name": "guard", "ttl": 5}],
+        ["projectAccess"],
+    )
+    for roles in invalid:
+        assert save(studio.root, app, ann.user_id, roles=roles).status == 400, roles
+        # Input is validated before the authorization.
+        assert save(bob, app, ann.user_id, roles=roles).status in (400, 403), roles
     assert tree(studio, app, ann)["roles"] == ["cook"]
-    # Input is validated before the authorization.
-    assert save(studio.user(), app, ann.user_id, roles=roles).status in (400, 403)
 
 
 def test_ttl_and_expired_are_returned_as_saved(studio: Studio, app: int) -> None:
@@ -161,7 +152,7 @@ def test_expired_of_a_save_is_the_default_for_items_without_expired(studio: Stud
     assert response.body["expired"] == soon
 
 
-@pytest.mark.parametrize("expired", ["1", 1.5, True, -1, [], {}, 2**62])
+@pytest.mark.parametrize("expired", ["1", -1, 2**62])
 def test_invalid_expired_is_rejected(studio: Studio, app: int, ann: ApiUser, expired: object) -> None:
     assert save(studio.root, app, ann.user_id, expired, roles=[]).status == 400
 
@@ -178,33 +169,11 @@ def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
 
 
 @pytest.mark.parametrize("section", ["public_data", "private_data", "secret_data"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "projectAccess",
-        "a.b",
-        "a/b",
-        "a|b",
-        "a:b",
-        "a,b",
-        "",
-        " a",
-        "é",
-        "__proto__",
-        "ａ",
-        "x" * 65,
-        "a\n",
-        "value",
-        "params",
-    ],
-)
+@pytest.mark.parametrize("name", ["projectAccess", "a.b"])
 def test_name_with_a_path_separator_is_rejected(
     studio: Studio, app: int, ann: ApiUser, section: str, name: str
 ) -> None:
-    for content in ({name: {"value": True}}, {"deep": {name: {"value": True}}}, {name: {"x": {"value": True}}}):
-        if name in ("value", "params") and content == {name: {"value": True}} and section:
-            continue
-        assert save(studio.root, app, ann.user_id, **{section: content}).status == 400
+    assert save(studio.root, app, ann.user_id, **{section: {"deep": {name: {"value": True}}}}).status == 400
 
 
 def test_project_access_cannot_be_written(studio: Studio) -> None:
@@ -227,24 +196,17 @@ def test_public_data_that_shadows_a_private_rule_is_rejected(studio: Studio) -> 
     assert studio.rules_of(ann, app) == ["public_data.hat"]
 
 
-@pytest.mark.parametrize("value", [True, 5, 1.5, -1, 1e308, "text", "😀"])
-def test_rule_with_a_true_scalar_value_is_listed(studio: Studio, app: int, value: object) -> None:
+def test_rules_with_true_scalar_values_are_listed_and_others_are_not(studio: Studio, app: int) -> None:
     ann = studio.user()
-    response = save(studio.root, app, ann.user_id, public_data={"x": {"value": value}})
-    assert response.data["public_data"]["x"]["value"] == value
-    assert "public_data.x" in studio.rules_of(ann, app, "list")
+    listed = dict(enumerate((True, 5, 1.5, -1, 1e308, "text", "😀")))
+    others = dict(enumerate((False, None, 0, ""), len(listed)))
+    data = {f"x{number}": {"value": value} for number, value in (listed | others).items()}
+    assert save(studio.root, app, ann.user_id, public_data=data).data["public_data"] == data
+    rules = [rule for rule in studio.rules_of(ann, app, "list") if rule.startswith("public_data.x")]
+    assert rules == [f"public_data.x{number}" for number in listed]
 
 
-@pytest.mark.parametrize("value", [False, None, 0, ""])
-def test_rule_with_a_false_value_is_not_listed(studio: Studio, app: int, value: object) -> None:
-    ann = studio.user()
-    assert save(studio.root, app, ann.user_id, public_data={"x": {"value": value}}).status == 200
-    assert "public_data.x" not in studio.rules_of(ann, app, "list")
-
-
-@pytest.mark.parametrize(
-    "rule", [{"value": []}, {"value": True, "params": 5}, {"value": True, "params": "a|b"}, 5, [], None]
-)
+@pytest.mark.parametrize("rule", [{"value": []}, {"value": True, "params": "a|b"}, 5])
 def test_invalid_rule_is_rejected(studio: Studio, app: int, ann: ApiUser, rule: object) -> None:
     assert save(studio.root, app, ann.user_id, public_data={"x": rule}).status == 400
 
@@ -252,7 +214,7 @@ def test_invalid_rule_is_rejected(studio: Studio, app: int, ann: ApiUser, rule: 
 def test_user_limit_counts_users_with_an_unexpired_assignment(studio: Studio) -> None:
     app = studio.application()
     studio.role(app, "captain", "lead", user_limit=1)
-    ann, bob = studio.user(), studio.user()
+    ann, bob = studio.users(2)
     past, future = int(time.time()) - 5, int(time.time()) + 500
     assert save(studio.root, app, ann.user_id, roles=["captain"]).status == 200
     refused = save(studio.root, app, bob.user_id, roles=["captain"])

@@ -17,7 +17,7 @@ from tests.perm.evaluation import NOW, evaluate, user
 from tests.perm.random_scenarios import EMPTY_SCENARIO, ScenarioGenerator, scenario_generators, scenarios
 from tests.perm.reference_evaluator import ReferenceEvaluator
 
-EXAMPLES = int(os.environ.get("SSO_PERM_EXAMPLES", "300"))  # 10000 in a long run
+EXAMPLES = int(os.environ.get("SSO_PERM_EXAMPLES", "120"))  # 10000 in a long run
 pytestmark = pytest.mark.timeout(120 + EXAMPLES // 10)
 
 

@@ -11,7 +11,7 @@ from tests.perm.evaluation import evaluate
 from tests.perm.random_scenarios import ScenarioGenerator, scenario_generators
 
 SECTIONS = tuple(map(frozenset, (["private_data"], ["public_data"], ["private_data", "public_data"], [])))
-EXAMPLES = int(os.environ.get("SSO_PERM_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("SSO_PERM_EXAMPLES", "120")) // 2
 pytestmark = pytest.mark.timeout(120 + EXAMPLES // 10)
 
 
@@ -38,7 +38,7 @@ def test_exactly_the_listed_rules_are_allowed(generator: ScenarioGenerator) -> N
             assert covers_param(index[name], "no such parameter") is not bool(listed)
 
 
-@settings(max_examples=EXAMPLES // 3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario_generators())
 def test_rule_of_a_project_is_that_of_the_list_with_the_option_project_id(generator: ScenarioGenerator) -> None:
     effective = evaluate(**generator.scenario()).effective

@@ -112,7 +112,7 @@ def windows(draw: st.DrawFn) -> tuple[dict[str, Any], int]:
     return time, moment
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(windows())
 def test_windows_agree_with_the_reference(case: tuple[dict[str, Any], int]) -> None:
     time, moment = case

@@ -7,39 +7,28 @@ import json
 import random
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.kit.browser import query
-from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, running
 from tests.kit.timeline import Timeline
-from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
+from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio, studio
 from tests.perm.endpoints.connections import ROUNDS
 from tests.perm.history.audit_replay import AuditReplay
 from tests.perm.history.random_writes import PermissionWrite, World, WriteGenerator
 from tests.perm.reference_evaluator import ReferenceEvaluator
 
+__all__ = ["studio"]
+
 SEEDS = [random.randrange(10**9) for _ in range(ROUNDS)] or [1]
-WRITES = 30 if ROUNDS else 16
+WRITES = 30 if ROUNDS else 10
 GROUP_ID = re.compile(r"(?<=\.groups\.)[0-9a-f]{24}")
 ADDRESS = "127.0.0.1"  # of this test
 pytestmark = pytest.mark.timeout(300)
 
 Answers = dict[tuple[str, int], set[str]]  # by user and application
-
-
-@pytest.fixture(scope="module")
-def studio(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    """A studio with a database of its own: the replay knows all users, and so does a dry run."""
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_ADMIN": "0"}
-    folder: Path = tmp_path_factory.mktemp("history")
-    with running(folder, **settings) as server, server.client() as client:
-        yield Studio(server, client)
 
 
 @dataclass

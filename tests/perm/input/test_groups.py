@@ -26,8 +26,12 @@ def test_group_condition_must_not_ask_for_ip_at_any_depth(condition: Any) -> Non
         [{"condition": {"tag": "a"}}],
         [{"title": "", "condition": {}}],
         [{"title": 1, "condition": {}}],
+        [{"title": "t", "condition": []}],
+        [{"title": "t", "condition": {"tagg": "a"}}],
         {},
         [1],
+        ["x"],
+        None,
     ],
 )
 def test_wrong_group_conditions_are_refused(items: Any) -> None:
@@ -48,9 +52,16 @@ def test_group_has_at_most_100_different_users() -> None:
     assert read_group_changes({"users": users + users}) == ({"users": users}, [])
     with pytest.raises(FieldError):
         read_group_changes({"users": [*users, "5"]})
-    for value in ([1], ["x"], ["01"], "1", [None]):
+    wrong: tuple[Any, ...] = ([1], ["x"], ["01"], "1", [None], None, {})
+    for value in wrong:
         with pytest.raises(FieldError):
             read_group_changes({"users": value})
+
+
+@pytest.mark.parametrize("title", ["", " ", "a\n", "x" * 33, "é", "a-b", " a", "a ", None, 5, True, [], {}])
+def test_wrong_group_title_is_refused(title: Any) -> None:
+    with pytest.raises(FieldError):
+        read_group_fields({"title": title})
 
 
 def test_group_fields_are_read_as_given() -> None:

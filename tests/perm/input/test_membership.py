@@ -6,7 +6,7 @@ import pytest
 
 from sso.core.field_errors import FieldError
 from sso.perm.engine.compiled_application import compile_application
-from sso.perm.input.membership import read_group_list, read_member_roles
+from sso.perm.input.membership import read_group_list, read_member_roles, read_members
 from sso.perm.input.references import ProjectResources
 from sso.perm.stores import builtin_roles
 from tests.perm.evaluation import GROUP_A, GROUP_B, application_of, project, role_giving
@@ -60,6 +60,40 @@ def test_member_roles_are_stored_as_objects() -> None:
 def test_wrong_member_roles_are_refused(roles: Any) -> None:
     with pytest.raises(FieldError):
         read_member_roles(roles, RESOURCES, CENTRAL)
+
+
+def member(user_id: Any, **roles: Any) -> dict[str, Any]:
+    return {"user_id": user_id, "roles": roles}
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        None,
+        {},
+        "7",
+        [7],
+        [None],
+        [{}],
+        [member(7)],
+        [member("x")],
+        [member("07")],
+        [member(None)],
+        [{"user_id": "7", "roles": []}],
+        [{"user_id": "7", "roles": None}],
+        [member("7", project="viewer")],
+        [member("7", project={"viewer": True})],
+        [member("7", project=[5])],
+        [member("7", project=[{"name": "viewer", "ttl": -1}])],
+        [member("7", applications=[])],
+        [member("7", applications={"x": ["viewer"]})],
+        [member("7", groups={"x": ["viewer"]})],
+        [member("7"), member("7")],
+    ],
+)
+def test_wrong_members_are_refused(users: Any) -> None:
+    with pytest.raises(FieldError):
+        read_members(users, RESOURCES, CENTRAL)
 
 
 def test_role_with_root_rules_cannot_be_assigned_through_a_project() -> None:

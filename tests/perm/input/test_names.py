@@ -64,9 +64,15 @@ def test_valid_segment_is_accepted(name: str) -> None:
         "a\tb",
         "a-b",
         "a.b",
+        " ",
+        "é",
+        "ａ",
+        "a\u00a0b",
         None,
         5,
+        True,
         ["a"],
+        {},
     ],
 )
 def test_title_that_is_reserved_or_invalid_is_refused(title: Any) -> None:
@@ -99,14 +105,18 @@ def test_aliases_are_distinct_and_at_most_20() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [["p"], ["game"], ["Internal"], ["a.b"], ["a", 1], "a", [f"a{at}" for at in range(21)], ["projectAccess"]]
+    "value",
+    [
+        *(["p"], ["game"], ["Internal"], ["a.b"], ["a/b"], [""], ["a", 1], [None], [["x"]], ["projectAccess"]),
+        *("a", {}, None, [f"a{at}" for at in range(21)]),
+    ],
 )
 def test_bad_aliases_are_refused(value: Any) -> None:
     with pytest.raises(FieldError):
         input_names.read_aliases(value, "p")
 
 
-@pytest.mark.parametrize("value", ["a" * 23, "A" * 24, "g" * 24, "a" * 24 + "\n", 1, None])
+@pytest.mark.parametrize("value", ["a" * 23, "A" * 24, "g" * 24, "a" * 24 + "\n", "", "x", 1, True, None, [], {}])
 def test_group_id_is_24_hex_digits(value: Any) -> None:
     assert input_names.read_group_id("0123456789abcdef01234567", ("x",))
     with pytest.raises(FieldError):
@@ -118,6 +128,15 @@ def test_application_key_has_one_spelling(value: Any) -> None:
     assert input_names.read_application_key("2147483647", ("x",)) == 2**31 - 1
     with pytest.raises(FieldError):
         input_names.read_application_key(value, ("x",))
+
+
+@pytest.mark.parametrize(
+    "value", [None, "", "0", "010", "1e2", " 10", "-10", "10.0", "１０", "x", 0, -1, 2**31, 1.0, True, []]
+)
+def test_application_id_has_one_spelling(value: Any) -> None:
+    assert input_names.read_application_id("10", ("x",)) == input_names.read_application_id(10, ("x",)) == 10
+    with pytest.raises(FieldError):
+        input_names.read_application_id(value, ("x",))
 
 
 def test_error_names_the_path_and_not_the_value() -> None:

@@ -35,8 +35,16 @@ from tests.perm.evaluation import NOW, rule
         {"user_limit": "5"},
         {"user_limit": True},
         {"user_limit": 1.0},
+        {"user_limit": None},
+        {"user_limit": []},
+        {"user_limit": 2**62},
         {"params": ["a"]},
         {"params": "a:b"},
+        {"params": "a|b"},
+        {"params": "a\nb"},
+        {"params": 5},
+        {"params": None},
+        {"params": ",".join(map(str, range(65)))},
     ],
 )
 def test_wrong_role_record_is_refused(fields: dict[str, Any]) -> None:
@@ -96,7 +104,11 @@ def test_default_expired_is_for_assignments_without_an_end() -> None:
         [{"name": "c"}],
         [{}],
         [{"name": 1}],
+        [["a"]],
+        [{"name": None}],
         [{"name": "a", "ttl": -1}],
+        [{"name": "a", "ttl": "60"}],
+        [{"name": "a", "ttl": 2**62}],
         [{"name": "a", "expired": -1}],
         [{"name": "a", "expired": "60"}],
         [{"name": "a", "ttl": 1.5}],
@@ -105,6 +117,9 @@ def test_default_expired_is_for_assignments_without_an_end() -> None:
         [{"name": "a", "expired": None}],
         ["a", {"name": "a", "ttl": 5}],
         ["a\n"],
+        ["a.b"],
+        ["projectAccess"],
+        {},
     ],
 )
 def test_wrong_assignment_is_refused(value: Any) -> None:

@@ -25,7 +25,7 @@ def test_project_access_cannot_be_written(section: str, tree: Any) -> None:
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-@pytest.mark.parametrize("name", ["a.b", "a/b", "a|b", "a:b", "a,b", "", "é", "a\n", "a" * 65, "__proto__"])
+@pytest.mark.parametrize("name", ["a.b", "a/b", "a|b", "a:b", "a,b", "", " a", "é", "ａ", "a\n", "a" * 65, "__proto__"])
 def test_names_that_could_forge_a_path_are_refused(section: str, name: str) -> None:
     for read in (read_schema, read_own_data):
         with pytest.raises(FieldError):

@@ -22,7 +22,7 @@ from tests.perm.endpoints.connections import ROUNDS
 
 USERS, APPLICATIONS = ("1", "2"), (1, 10, 11)
 PAIRS = [(user_id, application_id) for user_id in USERS for application_id in APPLICATIONS]
-STEPS = ROUNDS or 60
+STEPS = ROUNDS or 25
 
 _SETUP = (
     "INSERT INTO projects (id, title) VALUES ('p1', 'One'), ('p2', 'Two')",

@@ -20,7 +20,7 @@ from sso.perm.stores.loaded_facts import MAX_VALUES, LoadedFacts
 from tests.perm.evaluation import NOW, application_of, evaluate, facts_of, user
 from tests.perm.random_scenarios import ADDRESSES, ScenarioGenerator, scenario_generators
 
-EXAMPLES = int(os.environ.get("SSO_PERM_EXAMPLES", "300")) // 3
+EXAMPLES = int(os.environ.get("SSO_PERM_EXAMPLES", "120")) // 3
 VERSION = FactsVersion("1", 1, 1)
 
 pytestmark = pytest.mark.timeout(120 + EXAMPLES)

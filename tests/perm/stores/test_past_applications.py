@@ -17,11 +17,10 @@ SETUP = (
     "INSERT INTO users (user_id, login, login_key) VALUES ('1', 'ann@x.org', 'ann@x.org')",
     "INSERT INTO applications (application_id, name) OVERRIDING SYSTEM VALUE VALUES (10, 'ten')",
     """INSERT INTO roles (application_id, name, meta)
-    SELECT 10, 'r' || n, jsonb_build_object('x', repeat('x', 100)) FROM generate_series(1, 1000) AS n""",
+    SELECT 10, 'r' || n, jsonb_build_object('x', repeat('x', 100)) FROM generate_series(1, 400) AS n""",
     "UPDATE permission_history SET since = now() - interval '2 days'",
     "UPDATE permission_commits SET at = now() - interval '1 day'",
 )
-# The application changed every minute of the last hour.
 CHANGE = Statement(
     """WITH role AS (UPDATE roles SET description = :description WHERE application_id = 10 AND name = 'r1')
     UPDATE applications SET revision = revision + 1 WHERE application_id = 10"""
@@ -54,11 +53,11 @@ class Compilations:
 
 @pytest.fixture
 async def now(database: Database) -> int:
-    """The time. The application had another description of a role in each of the last ten minutes."""
+    """The time. The application had another description of a role in each of the last six minutes."""
     for statement in SETUP:
         await database.value(Statement(statement))
     now: int = await database.value(NOW)
-    for minute in range(10, 0, -1):
+    for minute in range(6, 0, -1):
         await database.value(CHANGE, description=f"until {minute - 1}")
         await database.value(SET_TIME, at=datetime.fromtimestamp(now - minute * 60).astimezone())
     await database.open_connections()  # what was read before a connection was opened is not cached
@@ -103,15 +102,15 @@ async def test_one_caller_compiles_one_application_at_a_time(
     compilations = Compilations(monkeypatch)
     facts = StoredFacts(database)
     async with trio.open_nursery() as nursery:
-        for minute in range(2, 10):
+        for minute in range(2, 6):
             nursery.start_soon(description_at, facts, now - minute * 60 + 5)
-    assert (compilations.total, compilations.most) == (8, 1)
+    assert (compilations.total, compilations.most) == (4, 1)
 
 
 async def test_compiled_applications_of_the_past_have_a_limited_size(
     database: Database, now: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(past_applications, "MAX_BYTES", 700_000)  # one has about 250 kB
+    monkeypatch.setattr(past_applications, "MAX_BYTES", 280_000)  # one has about 100 kB
     compilations = Compilations(monkeypatch)
     facts = StoredFacts(database)
     for minute in (2, 3, 4, 4, 3, 2):
