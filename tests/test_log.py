@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -13,7 +14,8 @@ import pytest
 import structlog
 
 from sso import log
-from tests.kit.terminal import run_on_terminal
+from tests.kit import forked_program
+from tests.kit.terminal import run_sso_on_terminal
 
 Stderr = pytest.CaptureFixture[str]
 
@@ -169,12 +171,15 @@ def test_process_without_standard_error_can_log() -> None:
     assert (done.returncode, done.stdout) == (0, "1\n")
 
 
-def test_console_lines_have_colours_on_a_terminal_only() -> None:
-    program = "from sso import log; import structlog; log.configure_logging('console', 'info'); "
-    command = [sys.executable, "-c", program + "structlog.get_logger().info('something.happened')"]
+def test_console_lines_have_colours_on_a_terminal_only(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import structlog\nfrom sso import log\nlog.configure_logging('console', 'info')\n"
+        "structlog.get_logger().info('something.happened')\n"
+    )
     environment = {"PATH": os.environ["PATH"], "TERM": "xterm"}
-    assert "\x1b[" in run_on_terminal(command, environment)[1]
-    assert "\x1b[" not in run_on_terminal(command, environment | {"NO_COLOR": "1"})[1]
-    piped = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "\x1b[" in run_sso_on_terminal((), environment, script=str(program))[1]
+    assert "\x1b[" not in run_sso_on_terminal((), environment | {"NO_COLOR": "1"}, script=str(program))[1]
+    piped = forked_program.run((), script=str(program), env=environment, cwd=tmp_path)
     assert "something.happened" in piped.stderr
     assert "\x1b[" not in piped.stderr

@@ -43,9 +43,9 @@ CRASHING = "import os\n\ndef test_crashes():\n    os._exit(3)\n"
 ENDLESS = """
 import pytest, time
 
-@pytest.mark.parametrize("number", range(10_000))
+@pytest.mark.parametrize("number", range(600))
 def test_waits(number):
-    time.sleep(0.1)
+    time.sleep(0.2)
 """
 
 

@@ -177,7 +177,10 @@ def test_setting_limits_the_routes_of_the_family(limited: Server, family: str, s
 
 
 def test_no_route_accepts_more_than_the_limit_of_its_body(server: Server) -> None:
-    """The length is declared and the body not sent, so that the response says what the route would read."""
+    """The length is declared and the body not sent, so that the response says what the route would read.
+
+    One route of each family and limit must refuse it for its length; others may ask for something else first.
+    """
     studio = Studio(server, server.client())
     api = {"Authorization": f"Bearer {studio.root.jwt}", "Factor": FACTOR, "Content-Type": "application/json"}
     browser = Browser(server)
@@ -194,10 +197,12 @@ def test_no_route_accepts_more_than_the_limit_of_its_body(server: Server) -> Non
         if "POST" in (rule.methods or ()) and "<" not in rule.rule and rule.rule not in off:
             limit = special.get(("POST", rule.rule))
             max_bytes = limit.max_bytes if limit else usual_limit(rule.rule)
+            statuses = tried.setdefault((family_of(rule.rule), max_bytes), [])
+            if 413 in statuses:
+                continue
             headers = api if rule.rule.startswith(("/access/", "/api/", "/proxy/")) else page
             headers = receiver if rule.rule.startswith("/ssf/") else headers
-            status = declare(server, rule.rule, max_bytes + 1, headers)
-            tried.setdefault((family_of(rule.rule), max_bytes), []).append(status)
+            statuses.append(declare(server, rule.rule, max_bytes + 1, headers))
     assert {key: statuses for key, statuses in tried.items() if 413 not in statuses} == {}
 
 

@@ -3,8 +3,6 @@
 import datetime
 import hashlib
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +12,8 @@ import httpx
 import pytest
 
 from tests.faults import open_folder
-from tests.kit.backups import PASSWORD, add_user, segments, sso, wait_until_stopped
+from tests.kit.backups import CHEAP, PASSWORD, add_user, segments, sso, wait_until_stopped
+from tests.kit.forked_program import ForkedProcess
 from tests.kit.long_tests import takes_long
 from tests.kit.server import QUICK, Server, clean_environment, running, until
 
@@ -49,7 +48,7 @@ def recorded() -> Iterator[Recorded]:
         archive, base, passphrase = folder / "wal", folder / "base", folder / "passphrase"
         archive.mkdir(0o755)
         passphrase.write_text("correct horse battery\n")
-        with running(folder, **QUICK, SSO_WAL_ARCHIVE=str(archive)) as server:
+        with running(folder, **CHEAP, SSO_WAL_ARCHIVE=str(archive)) as server:
             made = server.sso("backup", "--base", str(base), "--passphrase-file", str(passphrase))
             assert "with keys" in made.stdout
             add_user(server, "a")
@@ -129,13 +128,13 @@ def test_killed_restore_can_be_repeated(recorded: Recorded) -> None:
     settings = {"SSO_DATA_DIR": str(data_dir), "SSO_WAL_ARCHIVE": str(recorded.archive)}
     options = ["--base", str(recorded.base), "--passphrase-file", str(recorded.passphrase)]
     options += ["--until", recorded.after_a]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sso", "restore", *options], env=clean_environment(**settings), stderr=subprocess.DEVNULL
-    )
+    process = ForkedProcess(["restore", *options], env=clean_environment(**CHEAP, **settings), cwd=recorded.folder)
     replaying = data_dir / "postgres/data.restored/postmaster.pid"
     assert until(lambda: replaying.exists() or process.poll() is not None, 60)
     process.kill()
     assert process.wait() == -9
+    assert process.stdout is not None
+    process.stdout.close()
     refused = sso(recorded.folder, "serve", SSO_DATA_DIR=str(data_dir), SSO_BIND="127.0.0.1:0")
     assert (refused.returncode, "was interrupted: run `sso restore --base` again" in refused.stderr) == (1, True)
 

@@ -3,7 +3,7 @@
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -16,6 +16,7 @@ from tests.faults import mentioning, open_folder
 from tests.kit.backups import sso
 from tests.kit.long_tests import takes_long
 from tests.kit.postgres import execute
+from tests.kit.prepared_data import join_prepared
 from tests.kit.server import QUICK, running, until
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
@@ -161,5 +162,5 @@ def test_failed_upgrade_leaves_the_old_database_in_place(old_16: Path) -> None:
 
 
 def test_running_database_is_not_upgraded() -> None:
-    with open_folder() as folder, running(folder, **QUICK):
+    with open_folder() as folder, closing(join_prepared(folder / "data")):
         assert "is running: stop the service" in refused(folder, "upgrade-db")

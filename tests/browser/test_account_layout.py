@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Screenshot, assert_accessible, assert_fits
+from tests.browser.conftest import Screenshot, assert_accessible, assert_fits, open_signed_in
 from tests.kit.browser import new_user
 from tests.kit.browser_pages import sign_in, sign_in_with_scripts
 from tests.kit.builders import PASSWORD
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_navigation_leads_to_every_section(page: Page, server: Server, screenshot: Screenshot) -> None:
-    sign_in(page, server, new_user(server, nick="Ann Wanderer"))
+    open_signed_in(page, server, new_user(server, nick="Ann Wanderer"))
     navigation = page.get_by_role("navigation", name="On this page")
     targets = [link.get_attribute("href") or "" for link in navigation.get_by_role("link").all()]
     assert len(targets) == len(set(targets)) == page.locator("main section").count()
@@ -28,9 +28,9 @@ def test_navigation_leads_to_every_section(page: Page, server: Server, screensho
 def test_pages_of_the_account_are_accessible(scripted: Page, server: Server) -> None:
     """axe-core needs JavaScript, which the window of the other tests does not have."""
     login = new_user(server, nick="Ann Wanderer")
-    sign_in_with_scripts(scripted, server, login)
+    open_signed_in(scripted, server, login)
     scripted.locator("#data summary").filter(has_text="Delete").click()
-    assert_accessible(scripted)
+    assert_accessible(scripted, "html")
     for path in ("/account/history", "/account/totp"):
         scripted.goto(server.base_url + path)
         assert_fits(scripted)
@@ -46,7 +46,7 @@ def test_pages_of_the_account_are_accessible(scripted: Page, server: Server) -> 
 
 
 def test_user_edits_the_profile(page: Page, server: Server) -> None:
-    sign_in(page, server, new_user(server, nick="Ann Wanderer"))
+    open_signed_in(page, server, new_user(server, nick="Ann Wanderer"))
     form = page.locator("form[action='/account/profile']")
     form.get_by_label("Nickname").fill("x" * 65)
     form.get_by_label("Country").select_option("Austria")
@@ -80,7 +80,7 @@ def test_user_deletes_the_account_and_keeps_it(page: Page, server: Server, scree
 
 
 def test_notice_and_error_are_shown_at_their_section(page: Page, server: Server, screenshot: Screenshot) -> None:
-    sign_in(page, server, new_user(server, nick="Ann Wanderer"))
+    open_signed_in(page, server, new_user(server, nick="Ann Wanderer"))
     form = page.locator("form[action='/account/password']")
     page.locator("#password summary").click()
     for current in ("wrong", PASSWORD):

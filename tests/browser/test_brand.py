@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from sso.core.brand import Brand, parse_accent
 from sso.core.language import Text
 from sso.mail.content import MailContent, render
-from tests.browser.conftest import Screenshot
+from tests.browser.conftest import Screenshot, open_signed_in
 from tests.kit.browser import new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres
@@ -26,6 +26,7 @@ def branded(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory)
     (folder / "logo.svg").write_text(LOGO)
     settings = {
         "SSO_DATABASE_URL": postgres_server.fresh(),
+        "SSO_WORKERS": "1",
         "SSO_BRAND_NAME": "Iron Foundry",
         "SSO_BRAND_LOGO": str(folder / "logo.svg"),
         "SSO_BRAND_ACCENT": "#aa2211",
@@ -91,19 +92,17 @@ def test_mails_fit(page: Page, screenshot: Screenshot, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [390])
-@pytest.mark.parametrize("language", ["en", "de"])
-def test_badges_stand_beside_their_headings_on_a_phone(page: Page, branded: Server, login: str, language: str) -> None:
-    page.set_extra_http_headers({"Accept-Language": language})
-    page.goto(f"{branded.base_url}/login")
-    page.locator("#login").fill(login)
-    page.locator("#password").fill(PASSWORD)
-    page.locator("main button").first.click()
-    headings = page.locator(
-        "#two-step h3:has(> .badge), section[aria-labelledby=two-step-title] h3:has(> .badge)"
-    ).all()
-    assert headings
-    for heading in headings:
-        box, badge = heading.bounding_box(), heading.locator(".badge").bounding_box()
-        assert box
-        assert badge
-        assert badge["y"] < box["y"] + 24  # on the first line
+def test_badges_stand_beside_their_headings_on_a_phone(page: Page, branded: Server, login: str) -> None:
+    for language in ("en", "de"):
+        page.set_extra_http_headers({"Accept-Language": language})
+        open_signed_in(page, branded, login)
+        assert page.locator("html").get_attribute("lang") == language
+        headings = page.locator(
+            "#two-step h3:has(> .badge), section[aria-labelledby=two-step-title] h3:has(> .badge)"
+        ).all()
+        assert headings
+        for heading in headings:
+            box, badge = heading.bounding_box(), heading.locator(".badge").bounding_box()
+            assert box
+            assert badge
+            assert badge["y"] < box["y"] + 24  # on the first line

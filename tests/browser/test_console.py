@@ -6,12 +6,9 @@ Each page that is looked at must fit a phone and a desktop, and axe-core must fi
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import (
-    HEIGHT,
-    PHONE,
-)
+from tests.browser.conftest import HEIGHT, PHONE, open_signed_in
 from tests.kit.browser import new_user
-from tests.kit.browser_pages import look, look_again, open_console, sign_in_with_scripts, window
+from tests.kit.browser_pages import look, look_again, open_console, window
 from tests.kit.long_tests import takes_long
 from tests.kit.server import Server
 
@@ -28,7 +25,7 @@ def administrator(server: Server) -> str:
 
 
 def test_menu_of_a_phone_is_operated_with_the_keyboard(page: Page, server: Server, administrator: str) -> None:
-    sign_in_with_scripts(page, server, administrator)
+    open_signed_in(page, server, administrator)
     page.get_by_role("link", name="Open the admin console").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     look(page, "overview")

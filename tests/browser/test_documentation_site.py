@@ -203,7 +203,7 @@ def test_pages_fit_a_phone_are_accessible_and_need_no_other_host(page: Page, ser
     for name in ("", "games.html", "operations.html", "quickstarts/index.html"):
         page.goto(f"{server.base_url}/docs/{name}")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
-        assert_accessible(page)
+        assert_accessible(page, "html")
     assert {url.split("/")[2] for url in requests} == {server.base_url.removeprefix("http://")}
 
 

@@ -4,10 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Screenshot, Window
-from tests.kit.browser import AuthenticatorApp, new_user, query
+from tests.browser.conftest import Screenshot, open_signed_in
+from tests.kit.browser import AuthenticatorApp, fresh_browser, new_user, query
 from tests.kit.browser_pages import sign_in
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.long_tests import takes_long
@@ -94,10 +94,8 @@ def test_sso_play_greets_the_user_after_the_login(
 
 
 @pytest.mark.usefixtures("games")
-def test_every_page_of_a_signed_in_user(
-    page: Page, chromium: Browser, server: Server, ann: str, bob: str, screenshot: Screenshot
-) -> None:
-    sign_in(page, server, ann)
+def test_every_page_of_a_signed_in_user(page: Page, server: Server, ann: str, bob: str, screenshot: Screenshot) -> None:
+    open_signed_in(page, server, ann)
     gsid = register(server, **GAME)
     link = f"{server.base_url}/?gsid={gsid}"
 
@@ -127,12 +125,10 @@ def test_every_page_of_a_signed_in_user(
     assert poll(server, gsid).json()["nick"] == "Ann Wanderer"
     heading(page, "You are signed in")  # refreshed automatically
 
-    other = Window(chromium)
-    sign_in(other.page, server, bob)
     used = register(server, **GAME)
-    other.page.goto(f"{server.base_url}/?gsid={used}")
-    other.page.get_by_role("button", name="Continue as Bob").click()
-    other.context.close()
+    with fresh_browser(server, bob) as other:
+        other.follow(other.get(f"/?gsid={used}"))
+        other.submit(f"/game/{used}/continue")
     page.goto(f"{server.base_url}/?gsid={used}")
     heading(page, "This link was already used")
     screenshot("used")

@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Screenshot, assert_accessible, assert_fits
+from tests.browser.conftest import Screenshot, assert_accessible, assert_fits, open_signed_in
 from tests.kit.browser import new_user
-from tests.kit.browser_pages import sign_in, sign_in_with_scripts
+from tests.kit.browser_pages import sign_in
 from tests.kit.long_tests import takes_long
 from tests.kit.mailbox import link_in, wait_for_mails
 from tests.kit.server import Server
@@ -59,7 +59,7 @@ def test_change_of_the_address_without_javascript(page: Page, server: Server, sc
 
 def test_change_of_the_address_with_javascript(scripted: Page, server: Server) -> None:
     login = new_user(server)
-    sign_in_with_scripts(scripted, server, login)
+    open_signed_in(scripted, server, login)
     form = scripted.locator("form[action='/account/email']")
     scripted.locator("#email summary").filter(has_text="Change").click()
     for wrong, text in (("no address", "Please enter an e-mail address"), (login, "This is already your")):

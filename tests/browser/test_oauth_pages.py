@@ -5,7 +5,6 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pyotp
 import pytest
-from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LONG, Screenshot
@@ -145,12 +144,10 @@ def sign_in_with_form_post(page: Page, server: Server, site: Site, user: Browser
 
 @desktop_only
 def test_answer_of_a_sign_in_is_posted_by_a_script(
-    page: Page, chromium: Chromium, server: Server, form_shop: Site, user: Browser
+    scripted: Page, server: Server, form_shop: Site, user: Browser
 ) -> None:
-    with chromium.new_context() as context:  # with JavaScript
-        scripted = context.new_page()
-        sign_in_with_form_post(scripted, server, form_shop, user)
-        expect(scripted.get_by_role("heading", name="Received code iss state")).to_be_visible()
+    sign_in_with_form_post(scripted, server, form_shop, user)
+    expect(scripted.get_by_role("heading", name="Received code iss state")).to_be_visible()
 
 
 @desktop_only

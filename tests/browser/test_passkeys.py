@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser as Chromium
@@ -37,12 +38,21 @@ AUTHENTICATOR = {
 desktop_only = pytest.mark.parametrize("width", [1280])  # the window size makes no difference
 
 
+def as_localhost(server: Server) -> str:
+    """Returns the address of a server. Browsers allow no passkeys for an IP address."""
+    return server.base_url.replace("127.0.0.1", "localhost")
+
+
 @pytest.fixture(scope="module")
-def site(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that is opened as localhost: browsers allow no passkeys for an IP address."""
-    dsn, more = postgres_server.fresh(), {"SSO_RATE_LOGIN": "0", "SSO_REQUIRE_2FA": "admins"}
-    with running(tmp_path_factory.mktemp("site"), **QUICK, SSO_DATABASE_URL=dsn, **more) as server:
-        server.base_url = server.base_url.replace("127.0.0.1", "localhost")
+def site(server: Server) -> str:
+    return as_localhost(server)
+
+
+@pytest.fixture
+def strict(postgres_server: postgres.Postgres, tmp_path: Path) -> Iterator[Server]:
+    """A server where administrators need a second factor."""
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_REQUIRE_2FA": "admins"}
+    with running(tmp_path, **settings) as server:
         yield server
 
 
@@ -56,8 +66,8 @@ def window(chromium: Chromium, width: int) -> Iterator[Window]:
 
 
 @pytest.fixture
-def login(site: Server) -> str:
-    return new_user(site, nick="Ann Wanderer")
+def login(server: Server) -> str:
+    return new_user(server, nick="Ann Wanderer")
 
 
 def add_authenticator(page: Page, **options: object) -> tuple[CDPSession, str]:
@@ -67,8 +77,8 @@ def add_authenticator(page: Page, **options: object) -> tuple[CDPSession, str]:
     return device, str(answer["authenticatorId"])
 
 
-def sign_in(page: Page, site: Server, login: str) -> None:
-    page.goto(f"{site.base_url}/login")
+def sign_in(page: Page, site: str, login: str) -> None:
+    page.goto(f"{site}/login")
     page.get_by_label("E-mail").fill(login)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
@@ -99,7 +109,9 @@ def screenshot(page: Page) -> Screenshot:
     return take
 
 
-def test_passkey_from_registration_to_removal(page: Page, site: Server, login: str, screenshot: Screenshot) -> None:
+def test_passkey_from_registration_to_removal(
+    page: Page, server: Server, site: str, login: str, screenshot: Screenshot
+) -> None:
     # The autofill is answered at once, so the presence of the user is simulated only where it is asked for.
     device, authenticator = add_authenticator(page)
     sign_in(page, site, login)
@@ -133,7 +145,7 @@ def test_passkey_from_registration_to_removal(page: Page, site: Server, login: s
     page.get_by_role("button", name="Use your passkey").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
-    forget_authentication(site)
+    forget_authentication(server)
     page.reload()
     page.get_by_text("Turn on codes by e-mail").click()
     page.get_by_role("button", name="Use a passkey instead").locator("visible=true").click()
@@ -150,12 +162,12 @@ def test_passkey_from_registration_to_removal(page: Page, site: Server, login: s
 
 
 @takes_long
-def test_required_second_factor_is_set_up_with_a_passkey(page: Page, site: Server, screenshot: Screenshot) -> None:
-    login = new_user(site)
+def test_required_second_factor_is_set_up_with_a_passkey(page: Page, strict: Server, screenshot: Screenshot) -> None:
+    login = new_user(strict)
     permission = {"user_id": login, "application_id": 1, "data": {"roles": ["root"], "private_data": {}}}
-    site.apply({"permissions": [permission]})
+    strict.apply({"permissions": [permission]})
     add_authenticator(page)
-    sign_in(page, site, login)
+    sign_in(page, as_localhost(strict), login)
     expect(page.get_by_role("heading", level=1)).to_have_text("Protect your account")
     screenshot("enrol")
     page.get_by_text("Add a passkey").first.click()
@@ -171,24 +183,19 @@ def test_required_second_factor_is_set_up_with_a_passkey(page: Page, site: Serve
 
 
 @desktop_only
-def test_buttons_for_passkeys_are_hidden_without_javascript(
-    page: Page, chromium: Chromium, site: Server, login: str
-) -> None:
-    context = chromium.new_context(java_script_enabled=False)
-    plain = context.new_page()
-    plain.goto(f"{site.base_url}/login")
+def test_buttons_for_passkeys_are_hidden_without_javascript(plain: Page, site: str, login: str) -> None:
+    plain.goto(f"{site}/login")
     expect(plain.get_by_role("button", name="Sign in with a passkey")).to_be_hidden()
     sign_in(plain, site, login)
     plain.get_by_text("Add a passkey").first.click()
     expect(plain.locator("form[action='/account/passkeys'] noscript p")).to_be_visible()
     expect(plain.get_by_role("button", name="Add a passkey")).to_be_hidden()
-    context.close()
 
 
 @desktop_only
-def test_refused_passkey_shows_an_error_and_the_password_still_works(page: Page, site: Server, login: str) -> None:
+def test_refused_passkey_shows_an_error_and_the_password_still_works(page: Page, site: str, login: str) -> None:
     add_authenticator(page)  # without a passkey
-    page.goto(f"{site.base_url}/login")
+    page.goto(f"{site}/login")
     page.get_by_role("button", name="Sign in with a passkey").click()
     expect(page.get_by_role("alert")).to_contain_text("That did not work.")
     sign_in(page, site, login)
@@ -197,7 +204,7 @@ def test_refused_passkey_shows_an_error_and_the_password_still_works(page: Page,
 
 @takes_long
 def test_passkey_is_the_second_factor_of_a_reset(
-    page: Page, site: Server, login: str, width: int, screenshot: Screenshot
+    page: Page, server: Server, site: str, login: str, screenshot: Screenshot
 ) -> None:
     device, authenticator = add_authenticator(page)
     sign_in(page, site, login)
@@ -208,7 +215,7 @@ def test_passkey_is_the_second_factor_of_a_reset(
     page.get_by_label("E-mail").fill(login)
     page.get_by_role("button", name="Send me a link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Check your e-mail")
-    page.goto(link_in(wait_for_mails(site, login, "Choose a new password")[0]).replace("127.0.0.1", "localhost"))
+    page.goto(link_in(wait_for_mails(server, login, "Choose a new password")[0]).replace("127.0.0.1", "localhost"))
     fill_reset_form(page)
     page.get_by_label("Two-step sign-in code").fill("000000000000")
     page.get_by_role("button", name="Change password and sign in").click()

@@ -25,6 +25,7 @@ BITS = "12"
 def open_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = OPEN | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_REGISTRATION_WORK_BITS": BITS}
     settings |= {"SSO_TERMS_URL": "https://example.com/terms", "SSO_PRIVACY_URL": "https://example.com/privacy"}
+    settings |= {"SSO_WORKERS": "1"}
     with running(tmp_path_factory.mktemp("open"), **settings) as server:
         server.apply({"applications": [{"application_id": 7001, "name": "Tanks of the Red Dawn"}]})
         yield server
@@ -60,7 +61,7 @@ def test_newcomer_of_a_site_registers_with_the_code(
 ) -> None:
     address = new_address()
     page.goto(f"{open_server.base_url}{AUTHORIZE}?{urlencode(shop.query())}")
-    assert_accessible(page)
+    assert_accessible(page, "html")
     page.get_by_role("link", name="Create an account").click()
     heading(page, "Create an account")
     expect(page.get_by_text("to continue to Tank Shop")).to_be_visible()

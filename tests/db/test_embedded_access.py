@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sso.db.embedded import Embedded, join
+from sso.db.embedded import Embedded
 from tests.faults import open_folder
 from tests.kit.postgres import execute, fetch
 from tests.kit.prepared_data import join_prepared, wait_until_ended
@@ -68,20 +68,6 @@ def test_process_of_nobody_can_neither_connect_nor_write() -> None:
         assert "Peer authentication failed" in as_nobody(CONNECT, used.socket_dir)
         used.socket_dir.chmod(0o700)
         assert fetch(used.dsn(), "SELECT current_user::text") == "sso"
-
-
-def test_new_database_is_created_where_nobody_else_can_reach_it() -> None:
-    """initdb needs an account with a name, so it runs as nobody."""
-    with open_folder() as folder:
-        used = join(folder / "data")
-        pid = used.pid()
-        try:
-            assert NOBODY.pw_uid not in {path.stat().st_uid for path in (used.directory / "data").rglob("*")}
-            names = {path.name for path in used.directory.iterdir()}
-            assert names == {"data", "socket", "postgres.log", "users.lock", "running.lock", "start.lock"}
-        finally:
-            used.close()
-            wait_until_ended(pid)
 
 
 def test_database_of_an_earlier_version_changes_its_owner() -> None:

@@ -61,14 +61,6 @@ def test_head_is_the_newest_migration_and_each_one_follows_the_previous() -> Non
     assert before == HEAD
 
 
-def test_empty_database_is_migrated_once(empty: str) -> None:
-    assert current(empty) is None
-    assert migrate(empty) is True
-    assert current(empty) == HEAD
-    assert fetch_value(empty, TABLES) == len(metadata.tables) + 1
-    assert migrate(empty) is False
-
-
 def test_migrated_database_is_not_migrated_again(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "run_with_connection", lambda *_: pytest.fail("migrated again"))
     assert migrate(dsn) is False
@@ -145,7 +137,7 @@ def test_migration_that_keeps_older_programs_working_only_adds() -> None:
                 assert "nullable=False" not in column or "server_default" in column, file.name
 
 
-def test_migration_that_was_killed_leaves_nothing_and_can_be_repeated(empty: str, tmp_path: Path) -> None:
+def test_empty_database_is_migrated_once_also_after_a_migration_that_was_killed(empty: str, tmp_path: Path) -> None:
     blocking, done = threading.Event(), threading.Event()
 
     def block(connection: Connection) -> None:
@@ -167,7 +159,9 @@ def test_migration_that_was_killed_leaves_nothing_and_can_be_repeated(empty: str
     assert fetch_value(empty, TABLES) in (0, 1)  # alembic_version may exist, but it is empty
     assert current(empty) is None
     assert migrate(empty) is True
+    assert current(empty) == HEAD
     assert fetch_value(empty, TABLES) == len(metadata.tables) + 1
+    assert migrate(empty) is False
 
 
 def test_database_from_before_the_first_migration_is_refused(dsn: str) -> None:

@@ -37,7 +37,7 @@ MISSING_TABLE = Damage(
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server(postgres_server: Postgres) -> Iterator[Server]:
     dsn = postgres_server.fresh()
     with open_folder() as folder, serving(folder, SSO_DATABASE_URL=dsn) as server:
@@ -54,6 +54,7 @@ def test_undecryptable_key_is_logged_and_stops_no_worker(server: Server) -> None
     assert DAMAGED_KEY.log_text in str(server.log_events("keys.decryption_failed")[0])
     assert login_status(server) == 200
     assert server.workers() == first
+    sql(dsn, DAMAGED_KEY.undo, f"SELECT pg_notify('sso', '{DAMAGED_KEY.wake}')")
 
 
 def test_invalid_mail_stops_no_worker_and_the_next_mail_is_sent(server: Server) -> None:
@@ -69,6 +70,7 @@ def test_invalid_mail_stops_no_worker_and_the_next_mail_is_sent(server: Server) 
     assert mailed_codes(server, login)
     assert server.workers() == first
     assert server.log_events("process.died") == []
+    sql(dsn, "DELETE FROM outbox")
 
 
 def test_unknown_notification_stops_no_worker(server: Server) -> None:

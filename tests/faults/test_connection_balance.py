@@ -8,11 +8,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.faults import open_folder, serving
+from tests.kit.postgres import Postgres
 from tests.kit.server import Server, until
 
 CONNECTIONS = 40
 BURSTS = 20
+
+
+@pytest.fixture(scope="module")
+def server(postgres_server: Postgres) -> Iterator[Server]:
+    dsn = postgres_server.fresh()
+    with open_folder() as folder, serving(folder, SSO_DATABASE_URL=dsn) as server:
+        yield server
+    postgres_server.drop(dsn)
 
 
 def connection_counts(server: Server) -> dict[int, int]:
@@ -54,22 +65,20 @@ def balances_a_burst(server: Server) -> bool:
     return False
 
 
-def test_burst_of_connections_is_balanced_also_after_a_reload() -> None:
-    with open_folder() as folder, serving(folder) as server:
-        assert balances_a_burst(server)
-        before = set(server.workers())
-        assert server.process is not None
-        server.process.send_signal(signal.SIGHUP)
-        assert until(lambda: len(server.workers()) == 2 and not before & set(server.workers()), 30)
-        assert balances_a_burst(server)
+def test_burst_of_connections_is_balanced_also_after_a_reload(server: Server) -> None:
+    assert balances_a_burst(server)
+    before = set(server.workers())
+    assert server.process is not None
+    server.process.send_signal(signal.SIGHUP)
+    assert until(lambda: len(server.workers()) == 2 and not before & set(server.workers()), 30)
+    assert balances_a_burst(server)
 
 
-def test_hanging_worker_gets_no_connections() -> None:
-    with open_folder() as folder, serving(folder) as server:
-        hangs, works = server.workers()
-        os.kill(hangs, signal.SIGSTOP)
-        try:
-            with burst(server):
-                assert until(lambda: connection_counts(server)[works] == CONNECTIONS), connection_counts(server)
-        finally:
-            os.kill(hangs, signal.SIGCONT)
+def test_hanging_worker_gets_no_connections(server: Server) -> None:
+    hangs, works = server.workers()
+    os.kill(hangs, signal.SIGSTOP)
+    try:
+        with burst(server):
+            assert until(lambda: connection_counts(server)[works] == CONNECTIONS), connection_counts(server)
+    finally:
+        os.kill(hangs, signal.SIGCONT)

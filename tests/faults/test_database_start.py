@@ -1,16 +1,14 @@
 """The service starts, or a worker restarts, while the database of SSO_DATABASE_URL is not reachable."""
 
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.faults import kill, open_folder
 from tests.kit.replication import Node, replication
-from tests.kit.server import QUICK, Server, clean_environment, until
+from tests.kit.server import QUICK, Server, until
 
 WAITING = "waiting for the database at"
 
@@ -36,35 +34,27 @@ def server(node: Node, folder: Path) -> Server:
 
 def test_start_waits_for_the_database(node: Node, server: Server) -> None:
     node.kill()
-    arguments = [sys.executable, "-m", "sso", "serve"]
-    environment = clean_environment(**server.settings)
-    with subprocess.Popen(
-        arguments, env=environment, cwd=server.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        try:
-            assert process.stderr.readline() == f"{WAITING} {node.address}: refuses connections\n"
-            node.start()
-            assert "sso is ready at" in process.stdout.readline()
-        finally:
-            process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
-        assert process.returncode == 0
+    (server.folder / "server.log").write_text("")
+    with ThreadPoolExecutor(1) as threads:
+        starting = threads.submit(server.start)
+        assert until(lambda: server.log() == f"{WAITING} {node.address}: refuses connections\n")
+        node.start()
+        starting.result(60)
+    assert server.stop() == 0
 
 
-@pytest.mark.parametrize("command", ["serve", "migrate"])
-def test_start_fails_with_one_line_after_the_wait(command: str, node: Node, server: Server) -> None:
+def test_start_fails_with_one_line_after_the_wait(node: Node, server: Server) -> None:
     node.kill()
     server.settings["SSO_START_WAIT_S"] = "1"
-    done = server.sso(command, check=False)
-    *progress, last = done.stderr.splitlines()
-    assert done.returncode == 1
-    assert progress == [f"{WAITING} {node.address}: refuses connections"]
-    assert last == (
-        f"sso: the database cannot be reached within 1 s ({node.address}: refuses connections): "
-        "check SSO_DATABASE_URL and that the database runs"
-    )
+    for command in ("serve", "migrate"):
+        done = server.sso(command, check=False)
+        *progress, last = done.stderr.splitlines()
+        assert done.returncode == 1
+        assert progress == [f"{WAITING} {node.address}: refuses connections"]
+        assert last == (
+            f"sso: the database cannot be reached within 1 s ({node.address}: refuses connections): "
+            "check SSO_DATABASE_URL and that the database runs"
+        )
     node.start()
 
 

@@ -22,7 +22,7 @@ from tests.kit.ports import free_port
 from tests.kit.postgres import Postgres
 from tests.kit.server import Server, until
 
-LOGINS, AT_ONCE = (1000, 50) if IS_LONG_RUN else (30, 30)
+LOGINS, AT_ONCE = (1000, 50) if IS_LONG_RUN else (10, 10)
 SETTINGS = {"SSO_RATE_GETGSID": "0", "SSO_GSID_HOLD_S": "60", "SSO_TRUSTED_PROXIES": "127.0.0.0/8"}
 HAPROXY = """
 global

@@ -24,9 +24,9 @@ from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 from tests.perm.endpoints.conftest import FACTOR, Studio
 
-CONNECTIONS = 50 if IS_LONG_RUN else 25  # of the account; the worker has 8 connections to the database
+CONNECTIONS = 50 if IS_LONG_RUN else 12  # of the account; the worker has 8 connections to the database
 LONG_S = 10.0
-TIMES = 3  # how often the others do each thing in the usual run
+TIMES = 1  # how often the others do each thing in the usual run
 NO_LIMITS = {f"SSO_RATE_{name}": "0" for name in ("LOGIN", "ADMIN", "AUTHORIZE", "ACCOUNT")}
 
 pytestmark = pytest.mark.timeout(300)

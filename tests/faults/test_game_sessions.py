@@ -36,8 +36,9 @@ from tests.kit.server import Server, until
 from tests.kit.timing import SLACK
 
 LONG = ROUNDS > 3
-POLLS = 1000 if LONG else 40
-POLLS_AT_STOP, SOCKETS_AT_STOP = (5000, 500) if LONG else (40, 10)
+POLLS = 1000 if LONG else 16
+POLLS_AT_STOP, SOCKETS_AT_STOP = (5000, 500) if LONG else (10, 5)
+LOST_LISTENERS = 5 if LONG else 2  # one after the other
 HOLD_S = 120  # longer than any test: an answered poll has been woken
 # A login of which a worker was not notified while the database was away is found after 10 s instead of 30 s.
 LIMITS = {"SSO_GSID_HOLD_S": str(HOLD_S)} | changed({"sso.bus.bus.RARE_RESCAN_S": 10})
@@ -233,7 +234,7 @@ async def test_lost_listen_connection_loses_no_login(setup: Setup, player: Playe
 
     async def terminate_listeners() -> None:
         current = listeners
-        for _ in range(5):
+        for _ in range(LOST_LISTENERS):
             await in_thread(sql, setup.dsn, f"SELECT count(pg_terminate_backend(pid)) FROM unnest(ARRAY{current}) pid")
             current = await in_thread(new_listeners, setup, current)
 

@@ -199,4 +199,5 @@ def until_worker_answers(server: Server, worker: int) -> float:
         finally:
             for connection in connections:
                 connection.close()
+        time.sleep(0.05)
     pytest.fail("the new worker gets no connection")

@@ -1,7 +1,5 @@
 """The master key is changed during logins, and the change is interrupted."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +9,13 @@ from sso.core.encryption import Keyring
 from tests.faults import open_folder, serving
 from tests.kit.browser import AuthenticatorApp, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.forked_program import ForkedProcess
 from tests.kit.postgres import Postgres
 from tests.kit.row_locks import locked_by_another_transaction
 from tests.kit.server import Server, clean_environment, until
 
 LOGIN = "/proxy/api/login"
-USERS = 20
+USERS = 8
 OLD = "SELECT count(*) FROM users WHERE split_part(totp_sealed, '.', 2) <> $1"
 
 
@@ -33,15 +32,8 @@ def server(postgres_server: Postgres) -> Iterator[Server]:
     postgres_server.drop(dsn)
 
 
-def start_reseal(server: Server) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "sso", "key", "reseal"],
-        env=clean_environment(**server.settings),
-        cwd=server.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start_reseal(server: Server) -> ForkedProcess:
+    return ForkedProcess(["key", "reseal"], env=clean_environment(**server.settings), cwd=server.folder)
 
 
 def key_ids(path: Path) -> list[str]:
@@ -71,7 +63,9 @@ def test_logins_work_during_a_master_key_change_and_an_interrupted_change_resume
                 assert client.post(LOGIN, json=fields).json()["auth"] == "otp"
         assert reseal.poll() is None, "the change is not finished"
         reseal.kill()
-        reseal.communicate(timeout=60)
+        reseal.wait(60)
+        assert reseal.stdout is not None
+        reseal.stdout.close()
     assert sealed_with_other_than(server, new) == 1
     output = server.sso("key", "reseal").stdout
     assert output.endswith(f"values are sealed with the master key {new}\n")

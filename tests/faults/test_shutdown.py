@@ -150,12 +150,13 @@ def until_refused(server: Server) -> float:
     pytest.fail("connections are still accepted")
 
 
-def test_sighup_under_load_applies_new_settings_without_a_failed_request() -> None:
+def test_sighup_under_load_applies_new_settings_without_a_failed_request(postgres_server: Postgres) -> None:
+    dsn = postgres_server.fresh()
     with open_folder() as folder:
         config = folder / "sso.toml"
         set_vendor(config, "first")
-        with serving(folder, SSO_CONFIG=str(config)) as server:
-            add_people(server)
+        with serving(folder, SSO_CONFIG=str(config), SSO_DATABASE_URL=dsn) as server:
+            server.apply(people_document())
             pids = [set(server.workers())]
             with Load(server.base_url, PEOPLE, retry=True) as load:
                 load.wait_for(20)
@@ -180,6 +181,7 @@ def test_sighup_under_load_applies_new_settings_without_a_failed_request() -> No
             reload(server, "reload.failed")
             assert f"vendor{ROUNDS - 1}_nick" in sign_in(server, PEOPLE[0]).data
             assert set(server.workers()) == pids[-1]
+    postgres_server.drop(dsn)
 
 
 def reload(server: Server, done: str) -> None:

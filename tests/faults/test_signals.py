@@ -13,15 +13,16 @@ import pytest
 from tests.admin.conftest import Administrator
 from tests.faults import ROUNDS, rounds, serving
 from tests.kit.browser import query
+from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.oauth import close_all, new_browser
 from tests.kit.postgres import Postgres
 from tests.kit.server import NO_LIMITS, Server, until
 from tests.kit.signals import POLL, PUSH, PushReceiver, SignalClient, event_of, push_receiver, signal_client
 from tests.perm.endpoints.conftest import Studio
 
-USERS = 4
-CHANGES = 10  # of each user in a round
-CHANGES_PER_KILL = 12
+USERS, CHANGES = (4, 10) if IS_LONG_RUN else (2, 6)  # of each user in a round
+MAX_CHANGES = 100 * CHANGES
+CHANGES_PER_KILL = 12 if IS_LONG_RUN else 5
 NAMES = {"user_disabled": "account-disabled", "user_enabled": "account-enabled"}
 pytestmark = pytest.mark.timeout(120 + 120 * ROUNDS)
 
@@ -50,16 +51,22 @@ class Received:
 
 
 class AccountChanges(threading.Thread):
-    """Disables and enables the users in turn. A change whose answer is lost is repeated; it may have had its effect."""
+    """Disables and enables the users in turn, until a worker was killed meanwhile.
+
+    A change whose answer is lost is repeated; it may have had its effect.
+    """
 
     def __init__(self, root: Administrator, user_ids: list[str]) -> None:
         super().__init__()
         self._root = root
         self._user_ids = user_ids
         self.count = 0
+        self.kills = 0  # of workers
 
     def run(self) -> None:
-        for number in range(CHANGES):
+        for number in range(MAX_CHANGES):
+            if number >= CHANGES and number % 2 == 0 and self.kills:
+                return
             for user_id in self._user_ids:
                 until(lambda user_id=user_id, number=number: self._change(user_id, disabled=number % 2 == 0))
                 self.count += 1
@@ -91,7 +98,7 @@ def committed(server: Server, user_id: str) -> list[str]:
 def test_kills_of_workers_and_receivers_lose_and_reorder_nothing(server: Server) -> None:
     studio = Studio(server, server.client())
     root, client = Administrator.of(studio.root), signal_client(server)
-    receiver, received = PushReceiver(), Received()
+    receiver, received, pushed = PushReceiver(), Received(), Received()
     with push_receiver(receiver):
         stream = client.add_stream(delivery={"method": POLL})
         client.add_stream(delivery={"method": PUSH, "endpoint_url": receiver.url})
@@ -100,24 +107,24 @@ def test_kills_of_workers_and_receivers_lose_and_reorder_nothing(server: Server)
         browser = new_browser(server).sign_in()
         user_ids.append(client.site.claims(client.site.tokens(browser)["id_token"])["sub"])
     for number in rounds():
-        writer, kills = AccountChanges(root, user_ids), 0
+        writer = AccountChanges(root, user_ids)
         writer.start()
         while writer.is_alive():
             with push_receiver(receiver):
                 poll(client, stream, received, acknowledges=False)
-                if writer.count >= (kills + 1) * CHANGES_PER_KILL:
+                if writer.count >= (writer.kills + 1) * CHANGES_PER_KILL:
                     with suppress(IndexError, ProcessLookupError):  # it may be restarting
                         os.kill(server.workers()[0], signal.SIGKILL)
-                        kills += 1
+                        writer.kills += 1
                 poll(client, stream, received, acknowledges=True)
-        assert kills
+        assert writer.kills
         writer.join()
         assert until(lambda: len(server.workers()) == 2)
         expected = {user_id: committed(server, user_id) for user_id in user_ids}
         assert min(map(len, expected.values())) >= CHANGES
         check_received(client, stream, received, expected)
         with push_receiver(receiver):
-            check_pushed(client, receiver, expected)
+            check_pushed(client, receiver, pushed, expected)
         print(f"round {number + 1}: {sum(map(len, expected.values()))} changes so far, none lost or out of order")
 
 
@@ -130,13 +137,13 @@ def check_received(client: SignalClient, stream: str, received: Received, expect
     assert received.names == expected
 
 
-def check_pushed(client: SignalClient, receiver: PushReceiver, expected: dict[str, list[str]]) -> None:
-    until(lambda: pushed_names(client, receiver) == expected, 60)
-    assert pushed_names(client, receiver) == expected
+def check_pushed(
+    client: SignalClient, receiver: PushReceiver, pushed: Received, expected: dict[str, list[str]]
+) -> None:
+    def has_all() -> bool:
+        while receiver.tokens:
+            pushed.add(client.claims(receiver.tokens.pop(0)))
+        return pushed.names == expected
 
-
-def pushed_names(client: SignalClient, receiver: PushReceiver) -> dict[str, list[str]]:
-    pushed = Received()
-    for token in list(receiver.tokens):
-        pushed.add(client.claims(token))
-    return pushed.names
+    until(has_all, 60)
+    assert pushed.names == expected

@@ -47,11 +47,19 @@ def program(faults: Sequence[PlantedFault], folder: Path) -> tuple[str, ...]:
     folder.mkdir(exist_ok=True)
     copy = folder / "sso"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    for fault in faults:
-        for module, old, new in fault.edits:
-            text = (copy / module).read_text()
-            assert text.count(old) == 1, f"{module} has changed: {old!r} occurs {text.count(old)} times"
-            (copy / module).write_text(text.replace(old, new))
+    for module, text in edited_modules(faults).items():
+        (copy / module).write_text(text)
     start = folder / "run.py"
     start.write_text("from sso.cli import main\n\nmain()\n")  # a program finds modules in its own folder first
     return (sys.executable, str(start))
+
+
+def edited_modules(faults: Sequence[PlantedFault]) -> dict[str, str]:
+    """Returns the source of the modules with the faults, by their paths."""
+    texts: dict[str, str] = {}
+    for fault in faults:
+        for module, old, new in fault.edits:
+            text = texts.get(module) or (SOURCE / module).read_text()
+            assert text.count(old) == 1, f"{module} has changed: {old!r} occurs {text.count(old)} times"
+            texts[module] = text.replace(old, new)
+    return texts

@@ -13,8 +13,8 @@ from tests.histories.invariants import unproven, violations
 from tests.histories.world import world
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))
-SECONDS = 30.0 * ROUNDS or 5.0
-USUAL_PAUSE_S = 0.3  # a usual run leaves the processor to other tests
+SECONDS = 30.0 * ROUNDS or 3.0
+USUAL_PAUSE_S = 0.5  # a usual run leaves the processor to other tests
 pytestmark = pytest.mark.timeout(600 + 2 * int(SECONDS))
 
 

@@ -4,11 +4,15 @@ import subprocess
 from pathlib import Path
 
 from tests.faults import apply
+from tests.kit.constants import changed
 from tests.kit.server import QUICK, Server, run_sso, until
+
+# A passphrase costs little. Backups can be restored with the same settings only.
+CHEAP = QUICK | changed({"sso.backup.secrets.SCRYPT": {"length": 32, "n": 2**4, "r": 8, "p": 1}})
 
 
 def sso(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    return run_sso(folder, *arguments, **QUICK, **settings)
+    return run_sso(folder, *arguments, **CHEAP, **settings)
 
 
 PASSWORD = "a long password"

@@ -5,13 +5,14 @@ with both.
 """
 
 import importlib
+from typing import Any
 
 import orjson
 
 CONSTANTS = "CHANGED_CONSTANTS"  # an environment variable
 
 
-def changed(constants: dict[str, float]) -> dict[str, str]:
+def changed(constants: dict[str, Any]) -> dict[str, str]:
     """Returns a setting for a server, whose constants have these values."""
     return {CONSTANTS: orjson.dumps(constants).decode()}
 

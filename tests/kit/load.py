@@ -7,7 +7,6 @@ whatever happens to the server.
 import http.client
 import itertools
 import json
-import os
 import threading
 import time
 from collections.abc import Sequence
@@ -16,15 +15,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
+from tests.kit.long_tests import IS_LONG_RUN
+
 LOGIN = "/proxy/api/login"
 KEYS = "/proxy/oauth/keys"
 RESPONSE_TIMEOUT_S = 60.0  # longer than any limit of the server, so that a hanging request shows in the journal
 MAX_REQUESTS = 5000  # per user
 REUSES = 10  # requests per connection, so that a restarted worker gets connections
 CHECKERS = 4
-CHECKED_TOKENS = 15  # newest tokens of a user; checking them creates more, up to the limit of a user
-PAUSE_S = 0.01 if "SSO_TEST_ROUNDS" in os.environ else 0.03  # between two requests of a user
-RETRY_PAUSE_S = 0.05  # after a request that failed
+CHECKED_TOKENS = (
+    15 if IS_LONG_RUN else 4
+)  # newest tokens of a user; checking them creates more, up to the limit of a user
+PAUSE_S = 0.01 if IS_LONG_RUN else 0.1  # between two requests of a user
+RETRY_PAUSE_S = 0.05 if IS_LONG_RUN else 0.1  # after a request that failed
 
 
 class Person(NamedTuple):

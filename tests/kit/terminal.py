@@ -43,15 +43,16 @@ def run_sso_on_terminal(
     *,
     stdin: IO[bytes] | None = None,
     answers: Answers = (),
+    script: str = "",
 ) -> tuple[int, str]:
-    """Runs a command of the program `sso` in a forked process (kit/forked_program.py).
+    """Runs a command of the program `sso`, or a script in Python, in a forked process (kit/forked_program.py).
 
     ``answers`` are prompts in their order, each with the line that is typed once the prompt is shown.
     """
     controller, terminal = pty.openpty()
     with os.fdopen(terminal, "r+b", buffering=0) as file:
         process = ForkedProcess(
-            arguments, env=environment, cwd=Path.cwd(), stdin=stdin or file, stdout=file, stderr=file
+            arguments, env=environment, cwd=Path.cwd(), stdin=stdin or file, stdout=file, stderr=file, script=script
         )
     output = _answer(controller, answers)
     return process.wait(COMMAND_S), output

@@ -22,7 +22,7 @@ ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))
 SETTINGS = QUICK | NO_LIMITS | {"SSO_WORKERS": "2", "SSO_GSID_HOLD_S": "1"}
 EXAMPLES = 4  # of a round
 USUAL_EXAMPLES = 2  # of the usual run, which are the same each time
-STEPS = 20
+STEPS = 20 if ROUNDS else 10
 CLIENT_ID = "model-administrator"
 SECRET = "a secret of the administrator of models"
 

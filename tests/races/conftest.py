@@ -4,9 +4,10 @@ import httpx
 import pytest
 import trio
 
+from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.server import Server
 
-CONCURRENT = 50
+CONCURRENT = 50 if IS_LONG_RUN else 15
 
 
 @pytest.fixture

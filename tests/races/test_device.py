@@ -58,7 +58,7 @@ async def ask_concurrently(
     return responses
 
 
-async def test_one_of_fifty_concurrent_requests_of_a_device_gets_tokens(
+async def test_one_of_many_concurrent_requests_of_a_device_gets_tokens(
     server: Server, tv: Site, browser: Browser, clients: list[httpx.AsyncClient]
 ) -> None:
     outcomes: Counter[str] = Counter()

@@ -14,7 +14,7 @@ from tests.kit.browser import new_user
 from tests.kit.held import POLL, Answer, Connection, Game, Player, Rows, connect, new_game, receive_all, rows_of
 from tests.kit.server import Server
 
-ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "2"))
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
 HELD, ARRIVING = 2, 20
 EXPIRE_SOON = """UPDATE game_sessions SET created = now() - interval '1199.6 s', ends = now() + interval '1 s'
     WHERE gsid = $1"""

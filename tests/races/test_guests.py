@@ -1,4 +1,4 @@
-"""Guests, links and merges, fifty at a time: each happens once, and nothing is lost on the way."""
+"""Guests, links and merges, many at a time: each happens once, and nothing is lost on the way."""
 
 from collections import Counter
 from collections.abc import Iterator

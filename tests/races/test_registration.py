@@ -15,9 +15,9 @@ from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres
 from tests.kit.registration import mailed_code, mailed_link, mails_to, new_address, request_mail
 from tests.kit.server import Server, running
+from tests.races.conftest import CONCURRENT
 
-ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "2"))
-CONCURRENT = 50
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 20)
 
 

@@ -11,11 +11,15 @@ import pytest
 
 from sso.replica.replica import Replica
 from tests.admin.conftest import Administrator
+from tests.conftest import LONG_INTERVALS, WITHOUT_LIMITS
+from tests.kit.constants import changed
 from tests.kit.server import Server, until
+from tests.kit.shared_server import SharedServers
 from tests.perm.endpoints.conftest import Studio, studio
 
 __all__ = ["studio"]
 
+MAX_LISTED_USERS = 100
 RULES = ("kick", "mute", "sell", "build", "private_data.kick", "public_data.badge", "badge", "unknown")
 ROLES = ("r1", "r2", "r3")
 TAGS = ("beta", "vip")
@@ -31,7 +35,9 @@ class Game:
         self.app = studio.application(self.project, private_data={"build": {"value": True}})
         for role in ROLES:
             studio.role(self.app, role, role)
-        self.users = [studio.user().user_id for _ in range(users)]
+        self.users = [str(100 * self.app + number) for number in range(users)]
+        people = [{"user_id": user_id, "login": f"player{user_id}@example.com"} for user_id in self.users]
+        studio.server.apply({"users": people})
         self.groups = [studio.group(self.project), studio.group(self.project)]
         self.secret = f"a long secret of the client of application {self.app}"
         self.client_id = f"replica{self.app}"
@@ -207,5 +213,11 @@ def game(studio: Studio) -> Game:
 
 
 @pytest.fixture(scope="module")
-def server(own_server: Server) -> Server:
-    return own_server
+def server(shared_servers: SharedServers) -> Iterator[Server]:
+    """A server that writes one event for the changes of more than a few users."""
+    limits = {
+        "sso.change_stream.permission_changes.MAX_LISTED_USERS": MAX_LISTED_USERS,
+        "sso.perm.changes.state_comparison.MAX_EXACT_USERS": MAX_LISTED_USERS,
+    }
+    with shared_servers.use(**WITHOUT_LIMITS, **changed(LONG_INTERVALS | limits)) as server:
+        yield server

@@ -19,7 +19,7 @@ def test_replica_answers_like_the_service_after_random_changes(game: Game, seed:
     with game.replica() as replica:
         game.assert_equal(replica, "at first")
         history = []
-        for _ in range(200 if IS_LONG_RUN else 25):
+        for _ in range(200 if IS_LONG_RUN else 15):
             history.append(game.change(random))
             game.assert_equal(replica, "\n".join(history))
         assert game.refused < len(history) / 2, history
@@ -58,7 +58,7 @@ class NewEnemy:
 
 
 ROLE = {"name": "r1", "meta": {"private_data": {"kick": {"value": True}}}}
-TIMES = ROUNDS or 10
+TIMES = ROUNDS or 4
 
 
 @pytest.mark.timeout(240 + TIMES)

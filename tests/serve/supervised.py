@@ -6,23 +6,26 @@ Each line is one write, so the order of the lines is the order of the events.
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import sso
+from tests.kit.forked_program import ForkedProcess
 
 DEADLINE_S = 60.0
 
 PRELUDE = '''
-import os, signal, sys, time
+import os, signal, sys, time, warnings
 from pathlib import Path
+from sso.log import configure_logging
 from sso.serve import process_table, supervisor
 from sso.serve.child_process import ChildRole
 from sso.serve.supervisor import Supervisor
+
+warnings.simplefilter("error")
+configure_logging("json", "info")
 
 def record(*words):
     events = os.open("events", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -79,13 +82,8 @@ class SupervisorProcess:
         (folder / "log").touch()
         (folder / "events").touch()
         with (folder / "log").open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", "script.py"],
-                cwd=folder,
-                env={"PATH": os.defpath, "PYTHONPATH": str(Path(sso.__file__).parents[1]), "NO_COLOR": "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+            self.process = ForkedProcess(
+                (), script="script.py", env={"PATH": os.defpath}, cwd=folder, stdout=log, stderr=log
             )
 
     @property

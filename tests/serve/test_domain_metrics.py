@@ -28,14 +28,16 @@ class MeteredServer:
         self.server = server
         self._url = f"http://{bind}/metrics"
 
-    def values(self) -> Values:
-        """The metrics by name and values of the labels, as Prometheus reads them."""
-        families = text_string_to_metric_families(httpx.get(self._url, timeout=60).text)
+    def values(self, name: str = "sso_") -> Values:
+        """The metrics whose names begin so, by name and values of the labels, as Prometheus reads them."""
+        lines = httpx.get(self._url, timeout=60).text.splitlines()
+        text = "\n".join(line for line in lines if line.startswith((name, f"# HELP {name}", f"# TYPE {name}")))
+        families = text_string_to_metric_families(f"{text}\n")
         samples = [sample for family in families for sample in family.samples]
         return {(sample.name, tuple(sample.labels.values())): sample.value for sample in samples}
 
     def value(self, name: str, *labels: str) -> float:
-        return self.values().get((name, labels), 0)
+        return self.values(name).get((name, labels), 0)
 
     @contextmanager
     def counts(self, name: str, expected: Growth) -> Iterator[None]:
@@ -43,11 +45,11 @@ class MeteredServer:
 
         Other labels are not compared: the counts of what happened before arrive up to two seconds later.
         """
-        before = self.values()
+        before = self.values(name)
         yield
 
         def grown() -> dict[tuple[str, ...], float]:
-            values = self.values()
+            values = self.values(name)
             return {labels: values.get((name, labels), 0) - before.get((name, labels), 0) for labels in expected}
 
         assert until(lambda: grown() == expected), grown()

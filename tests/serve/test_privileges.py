@@ -87,6 +87,8 @@ def test_service_started_by_root_runs_under_the_account_with_embedded_postgresql
         assert process.stdout is not None
         ready = re.search(r"ready at (\S+)", process.stdout.readline())
         assert ready, (folder / "log").read_text()
+        # The migration has imported SQLAlchemy in a process that has ended.
+        assert "sqlalchemy" not in Path(f"/proc/{process.pid}/maps").read_text()
         processes = list(owners(process.pid))
         assert len(processes) >= 5  # supervisor, two workers, metrics, the watcher of the database
         assert all(ids == ({entry().pw_uid}, {entry().pw_gid}) for ids in processes)

@@ -100,7 +100,7 @@ def busy(postgres_server: Postgres, tmp_path: Path) -> Iterator[tuple[Server, Pl
 
 async def test_no_request_and_no_login_is_lost_while_a_service_is_replaced(busy: tuple[Server, Player]) -> None:
     old, player = busy
-    games = await new_games(old, 20)
+    games = await new_games(old, 10)
     results: list[str] = []
 
     async def wait_for_login(game: Game) -> None:
@@ -114,14 +114,14 @@ async def test_no_request_and_no_login_is_lost_while_a_service_is_replaced(busy:
             nursery.start_soon(client)
         for game in games:
             await rows.until_polled(game.gsid)
-        await load.wait_for(50)
+        await load.wait_for(30)
         new.folder.mkdir()
-        nursery.start_soon(player.confirm_all, games[:10])
+        nursery.start_soon(player.confirm_all, games[:5])
         await trio.to_thread.run_sync(new.start, "--replace")
         try:
             assert await trio.to_thread.run_sync(old.process.wait, 60) == 0  # type: ignore[union-attr]
-            await load.wait_for(50)
-            await player.confirm_all(games[10:])
+            await load.wait_for(30)
+            await player.confirm_all(games[5:])
             load.stop()
             await trio.to_thread.run_sync(until, lambda: len(results) == len(games), 30)
         finally:
@@ -129,7 +129,7 @@ async def test_no_request_and_no_login_is_lost_while_a_service_is_replaced(busy:
             await trio.to_thread.run_sync(new.stop)
     assert Counter(results) == {"OK": len(games)}
     assert set(load.statuses) == {200}
-    assert load.statuses.total() > 100
+    assert load.statuses.total() >= 60
 
 
 @pytest.fixture
@@ -163,31 +163,36 @@ def test_replacing_service_shares_the_embedded_database_and_the_unix_socket(open
     assert list((open_directory / "data").glob("serve-*")) == []
 
 
-def test_new_service_that_does_not_start_leaves_the_old_one_in_place(postgres_server: Postgres, tmp_path: Path) -> None:
-    path = tmp_path / "sso.sock"
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh()}
-    server = Server(tmp_path, settings | {"SSO_BIND": f"127.0.0.1:0,unix:{path}"})
-    with started(server) as old:
-        old.settings["SSO_BIND"] += f",unix:{path}"
-        (tmp_path / "broken.json").write_text("[]")
-        assert "broken.json" in refused(old, "--replace", "--apply", "broken.json")
-        assert path.is_socket()
-        with old.client() as client:
-            assert client.get("/readyz").status_code == 200
+@pytest.fixture(scope="module")
+def old(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service that no other one replaces, with an address and a Unix socket."""
+    folder = tmp_path_factory.mktemp("old")
+    path = folder / "sso.sock"
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_BIND": f"127.0.0.1:0,unix:{path}"}
+    with started(Server(folder, settings)) as server:
+        server.settings["SSO_BIND"] += f",unix:{path}"
+        yield server
     assert not path.exists()
 
 
-def test_taken_address_is_reported_unless_the_service_is_replaced(postgres_server: Postgres, tmp_path: Path) -> None:
-    with running(tmp_path, **QUICK, SSO_DATABASE_URL=postgres_server.fresh()) as old:
-        error = refused(old)
-        assert "the address is already in use" in error
-        assert "--replace" in error
-        # Another data directory is another service: its addresses are not taken over.
-        error = refused(old, "--replace", SSO_DATA_DIR=str(tmp_path / "other"))
-        assert "the address is already in use" in error
-        assert "--replace" not in error
-        with old.client() as client:
-            assert client.get("/readyz").status_code == 200
+def test_new_service_that_does_not_start_leaves_the_old_one_in_place(old: Server) -> None:
+    (old.folder / "broken.json").write_text("[]")
+    assert "broken.json" in refused(old, "--replace", "--apply", "broken.json")
+    assert (old.folder / "sso.sock").is_socket()
+    with old.client() as client:
+        assert client.get("/readyz").status_code == 200
+
+
+def test_taken_address_is_reported_unless_the_service_is_replaced(old: Server, tmp_path: Path) -> None:
+    error = refused(old)
+    assert "the address is already in use" in error
+    assert "--replace" in error
+    # Another data directory is another service: its addresses are not taken over.
+    error = refused(old, "--replace", SSO_DATA_DIR=str(tmp_path / "other"))
+    assert "the address is already in use" in error
+    assert "--replace" not in error
+    with old.client() as client:
+        assert client.get("/readyz").status_code == 200
 
 
 def test_without_a_running_service_replace_starts_as_usual(postgres_server: Postgres, tmp_path: Path) -> None:
@@ -255,17 +260,20 @@ def answer_as_an_older_release(listener: socket.socket) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of another account")
-def test_listeners_are_not_sent_to_another_account(postgres_server: Postgres, tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    with running(tmp_path, **QUICK, SSO_DATABASE_URL=postgres_server.fresh()) as server:
-        (path,) = (tmp_path / "data").glob("serve-*.sock")
-        path.chmod(0o666)
-        (tmp_path / "data").chmod(0o755)
-        script = (
-            "import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(sys.argv[1]);"
-            "s.send(b'listeners'); print(len(socket.recv_fds(s, 100, 10)[1]))"
-        )
-        command = ["/usr/bin/python3", "-I", "-c", script, str(path)]
+def test_listeners_are_not_sent_to_another_account(old: Server) -> None:
+    (path,) = (old.folder / "data").glob("serve-*.sock")
+    script = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(sys.argv[1]);"
+        "s.send(b'listeners'); print(len(socket.recv_fds(s, 100, 10)[1]))"
+    )
+    command = ["/usr/bin/python3", "-I", "-c", script, str(path)]
+    opened = {place: place.stat().st_mode for place in (path, path.parent, old.folder)}
+    try:
+        for place in opened:
+            place.chmod(0o777)
         done = subprocess.run(command, user="nobody", cwd="/", capture_output=True, text=True, check=False)
-        assert "PermissionError" in done.stderr or done.stdout == "0\n"
-        assert done.stdout != "0\n" or until(lambda: server.log_events("handover.refused"))
+    finally:
+        for place, mode in opened.items():
+            place.chmod(mode)
+    assert "PermissionError" in done.stderr or done.stdout == "0\n"
+    assert done.stdout != "0\n" or until(lambda: old.log_events("handover.refused"))

@@ -20,8 +20,8 @@ from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, until
 
 LIBRARY_LIMIT_S = 30  # how long the library waits for its threads at the end if nothing limits it
-REQUESTS = 20
-QUEUED, MAX_SPAN_BYTES = 1024, 4096
+REQUESTS = 5
+QUEUED, EXPORTED, MAX_SPAN_BYTES = 256, 128, 4096
 
 
 COLLECTORS: dict[str, Callable[[], AbstractContextManager[str]]] = {
@@ -99,6 +99,7 @@ def record_requests(telemetry: OtelTelemetry, count: int) -> int:
 
 async def test_spans_for_a_collector_that_hangs_take_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "MAX_QUEUED_SPANS", QUEUED)
+    monkeypatch.setattr(export, "MAX_EXPORTED_SPANS", EXPORTED)
     tracemalloc.start()
     try:
         with hanging_collector() as endpoint:
