@@ -1,5 +1,4 @@
 import gc
-import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -22,6 +21,7 @@ from tests.kit.open_database import open_database
 from tests.kit.prepared_data import prepared_data
 from tests.kit.processes import ProcessRunner, add_option
 from tests.kit.quick_hypothesis import forget_constants_of_the_source, store_characters_of_utf8
+from tests.kit.restored_logging import restored_logging
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running
 from tests.kit.shared_server import SharedServers
 from tests.kit.tls_context import share_default_context
@@ -127,13 +127,8 @@ def _without_cache(configure: Callable[..., None]) -> Callable[..., None]:
 
 @pytest.fixture(autouse=True)
 def _restored_logging() -> Iterator[None]:
-    """Restores the logging configuration, which a test that runs a command in this process changes."""
-    config, root = structlog.get_config(), logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    structlog.configure(**config)
-    root.handlers[:] = handlers
-    root.setLevel(level)
+    with restored_logging():
+        yield
 
 
 @pytest.fixture(scope="session")

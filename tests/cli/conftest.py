@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from sso.cli import main
 from sso.core.encryption import MasterKey
 from tests.kit.postgres import Postgres
+from tests.kit.restored_logging import restored_logging
 from tests.kit.server import DEFAULT_SETTINGS, SINGLE_NODE, Server
 from tests.kit.shared_server import SharedServers
 from tests.state.studio import studio
@@ -51,7 +52,7 @@ class CommandResult(NamedTuple):
 def run_in_process(*arguments: str, stdin: str | bytes = "", **settings: str) -> CommandResult:
     """Runs a command with these settings alone."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True) for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch, capture_logs():  # the program shows errors only
+    with pytest.MonkeyPatch.context() as patch, restored_logging(), capture_logs():  # the program shows errors only
         for name in [name for name in os.environ if name.startswith("SSO_")]:
             patch.delenv(name)
         for name, value in settings.items():

@@ -38,9 +38,18 @@ CLEAR = Statement("DELETE FROM role_assignments WHERE user_id = '7'")
 VERSIONS = Statement("SELECT kind, key, image FROM permission_versions ORDER BY id")
 COMMITS = Statement("SELECT count(*) FROM permission_commits")
 FORGET = Statement("DELETE FROM permission_versions")
+FORGET_COMMITS = Statement("DELETE FROM permission_commits")
 TIMES = Statement("SELECT at FROM permission_commits ORDER BY id")
 NOW = Statement("SELECT clock_timestamp()")
 ROLE: dict[str, Any] = {"user_id": "7", "application_id": 1, "expired": 0, "ttl": 0}
+
+
+@pytest.fixture
+async def database(database: Database) -> Database:
+    """A database without the history of the built-in application."""
+    await database.value(FORGET)
+    await database.value(FORGET_COMMITS)
+    return database
 
 
 async def versions(database: Database) -> list[tuple[str, str, Any]]:

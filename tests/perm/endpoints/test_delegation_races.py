@@ -180,6 +180,7 @@ def test_user_limit_counts_each_user_once_and_ended_assignments_not(studio: Stud
 
 def test_user_limit_of_the_role_admin_holds_for_published_projects(studio: Studio) -> None:
     root = studio.root
+    studio.project(studio.user())  # who is the administrator that the limit allows
     fields = root.call("roles", action="get", application_id=1, data={"name": "admin"}).data
     assert root.call("roles", action="save", application_id=1, data={**fields, "user_limit": 1}).status == 200
     try:
