@@ -145,5 +145,5 @@ def check_pushed(
             pushed.add(client.claims(receiver.tokens.pop(0)))
         return pushed.names == expected
 
-    until(has_all, 60)
+    until(has_all, 180)  # the lease of a worker that was killed ends first
     assert pushed.names == expected
