@@ -112,7 +112,7 @@ def switchover(_: Machine, __: random.Random) -> None:
 
 
 FAULTS: tuple[tuple[str, Callable[[Machine, random.Random], None]], ...] = (
-    *(4 * (("unplug {machine}", unplug),)),  # the most frequent of them, and the one that splits a cluster
+    *(4 * (("unplug {machine}", unplug),)),  # four of ten, so that an hour has more than fifty
     ("power failure of {machine}", kill_machine),
     ("kill the service of {machine}", kill_service("sso")),
     ("kill NATS of {machine}", kill_service("nats")),

@@ -21,8 +21,8 @@ from scripts.local_cluster.layout import BASE_URL, FOLDER, PROXY
 from scripts.local_cluster.ledger import Ledger
 from scripts.local_cluster.site import Site
 
-# A user has at most 100 session tokens. A login issues two, and its check two more. With as many users, none of them
-# reaches the limit, not even when all that waited for a database come at once.
+# A user has at most 100 session tokens, and a login with its check creates four. The logins that have waited during an
+# outage come at once. Among so many users, each has a few of them.
 USERS = 100
 READY = PROXY.folder / "load.ready"  # exists while logins are generated
 DELIVERED = PROXY.folder / "delivered.json"  # number of logins by user
@@ -112,24 +112,27 @@ class Load:
 
     async def check(self) -> None:
         """Compares what the service knows with what it acknowledged."""
-        wrong = self._ledger.wrong
+        wrong = self._ledger.record_wrong
         show_progress("checking tokens …")
         for tokens in self._ledger.tokens.values():
-            problems = [await self._game.problem_with(token) for token in tokens[-TOKENS_CHECKED:]]
-            wrong += filter(None, problems)
-        wrong += [
-            "refresh token refused" for token in self._ledger.refresh_tokens if not await self._site.refreshes(token)
-        ]
-        wrong += ["revoked token accepted" for token in self._ledger.revoked if await self._site.refreshes(token)]
+            for token in tokens[-TOKENS_CHECKED:]:
+                if problem := await self._game.problem_with(token):
+                    wrong(problem)
+        for token in self._ledger.refresh_tokens:
+            if not await self._site.refreshes(token):
+                wrong("refresh token refused")
+        for token in self._ledger.revoked:
+            if await self._site.refreshes(token):
+                wrong("revoked token accepted")
         show_progress("checking roles …")
         holders = 0
         for user_id in self._user_ids:
             roles = await self._administrator.roles(user_id)
             holders += LIMITED in roles
             if roles != self._ledger.roles.get(user_id, set()):
-                wrong.append(f"roles of {user_id}: {roles}, acknowledged {self._ledger.roles.get(user_id)}")
+                wrong(f"roles of {user_id}: {roles}, acknowledged {self._ledger.roles.get(user_id)}")
         if holders > LIMIT:
-            wrong.append(f"{holders} users have the role {LIMITED}, whose limit is {LIMIT}")
+            wrong(f"{holders} users have the role {LIMITED}, whose limit is {LIMIT}")
 
     async def _visit_sites(self, seconds: float) -> None:
         end = trio.current_time() + seconds

@@ -11,7 +11,7 @@ from pathlib import Path
 from scripts.local_cluster import network
 from scripts.local_cluster.layout import Machine
 
-_started: list[subprocess.Popen[bytes]] = []  # nothing waits for them
+_started: list[subprocess.Popen[bytes]] = []  # kept: Python warns of a running process that nothing refers to
 # PostgreSQL refuses to run as root. In a user namespace the process has another user id, and still reads this checkout.
 UNPRIVILEGED = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
 

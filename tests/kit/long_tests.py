@@ -10,6 +10,7 @@ import pytest
 T = TypeVar("T")
 
 IS_LONG_RUN = "SSO_TEST_ROUNDS" in os.environ
+PERMISSION_EXAMPLES = 10_000 if IS_LONG_RUN else 120  # random schemas, roles and users
 takes_long = pytest.mark.skipif(not IS_LONG_RUN, reason="takes long: run scripts/faults")
 
 

@@ -1,6 +1,5 @@
 """Random scenarios: the engine and the reference evaluator agree, for every rendering and every option."""
 
-import os
 from typing import Any
 
 import pytest
@@ -13,12 +12,12 @@ from sso.perm.engine.explanation.explain import explain_all, explain_rule
 from sso.perm.engine.project_quota import project_quota
 from sso.perm.engine.render import Options
 from sso.perm.engine.rules import rule_nodes
+from tests.kit.long_tests import PERMISSION_EXAMPLES
 from tests.perm.evaluation import NOW, evaluate, user
 from tests.perm.random_scenarios import EMPTY_SCENARIO, ScenarioGenerator, scenario_generators, scenarios
 from tests.perm.reference_evaluator import ReferenceEvaluator
 
-EXAMPLES = int(os.environ.get("SSO_PERM_EXAMPLES", "120"))  # 10000 in a long run
-pytestmark = pytest.mark.timeout(120 + EXAMPLES // 10)
+pytestmark = pytest.mark.timeout(120 + PERMISSION_EXAMPLES // 10)
 
 
 def random_scenarios(examples: int) -> settings:
@@ -26,7 +25,7 @@ def random_scenarios(examples: int) -> settings:
     return settings(max_examples=examples, deadline=None, suppress_health_check=slow)
 
 
-@random_scenarios(EXAMPLES)
+@random_scenarios(PERMISSION_EXAMPLES)
 @given(scenario_generators())
 def test_all_renderings_agree_with_the_reference_evaluator(generator: ScenarioGenerator) -> None:
     parts, options = generator.scenario(), generator.options()
@@ -42,7 +41,7 @@ def test_all_renderings_agree_with_the_reference_evaluator(generator: ScenarioGe
     assert [_name(item) for item in tree["roles"]] == [_name(item) for item in parts["own"]["roles"]]
 
 
-@random_scenarios(EXAMPLES // 5)
+@random_scenarios(PERMISSION_EXAMPLES // 5)
 @given(scenario_generators())
 def test_explain_all_explains_exactly_the_listed_rules(generator: ScenarioGenerator) -> None:
     engine, options = evaluate(**generator.scenario()), generator.options()
@@ -58,7 +57,7 @@ def test_explain_all_explains_exactly_the_listed_rules(generator: ScenarioGenera
             assert explain_rule(*arguments, name) == {"rule": name} | explanation
 
 
-@random_scenarios(EXAMPLES // 5)
+@random_scenarios(PERMISSION_EXAMPLES // 5)
 @given(scenarios())
 def test_explain_rule_gives_a_reason_for_every_missing_rule(parts: dict[str, Any]) -> None:
     engine = evaluate(**parts)
@@ -75,7 +74,7 @@ def test_explain_rule_gives_a_reason_for_every_missing_rule(parts: dict[str, Any
             assert answer["reasons"][0]["reason"] != "unknown"
 
 
-@random_scenarios(EXAMPLES)
+@random_scenarios(PERMISSION_EXAMPLES)
 @given(scenario_generators())
 def test_condition_index_finds_exactly_the_conditions_that_hold(generator: ScenarioGenerator) -> None:
     user_fields, first, second = generator.user(), generator.condition(ip=True), generator.condition(ip=True)

@@ -1,21 +1,19 @@
 """A check gives the answer of a list."""
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sso.perm.engine.render import Options, as_list, as_list_short
 from sso.perm.engine.rule_check import covers_param, find_rule, project_prefix, rule_index, sections_of
+from tests.kit.long_tests import PERMISSION_EXAMPLES
 from tests.perm.evaluation import evaluate
 from tests.perm.random_scenarios import ScenarioGenerator, scenario_generators
 
 SECTIONS = tuple(map(frozenset, (["private_data"], ["public_data"], ["private_data", "public_data"], [])))
-EXAMPLES = int(os.environ.get("SSO_PERM_EXAMPLES", "120")) // 2
-pytestmark = pytest.mark.timeout(120 + EXAMPLES // 10)
+pytestmark = pytest.mark.timeout(120 + PERMISSION_EXAMPLES // 10)
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=PERMISSION_EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario_generators())
 def test_exactly_the_listed_rules_are_allowed(generator: ScenarioGenerator) -> None:
     """For readers of all sections, and of some."""
@@ -38,7 +36,7 @@ def test_exactly_the_listed_rules_are_allowed(generator: ScenarioGenerator) -> N
             assert covers_param(index[name], "no such parameter") is not bool(listed)
 
 
-@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=PERMISSION_EXAMPLES // 4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario_generators())
 def test_rule_of_a_project_is_that_of_the_list_with_the_option_project_id(generator: ScenarioGenerator) -> None:
     effective = evaluate(**generator.scenario()).effective

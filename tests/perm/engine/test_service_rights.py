@@ -1,6 +1,5 @@
 """The rights over the whole service that protect a user from callers without them."""
 
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +17,9 @@ from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rights import Rights
 from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
 from sso.perm.engine.user_facts import UserFacts
+from tests.kit.long_tests import PERMISSION_EXAMPLES
 from tests.perm.evaluation import NOW
 
-EXAMPLES = int(os.environ.get("SSO_PERM_EXAMPLES", "120")) // 2
 STAFF = UserFacts("1001", "studio.example", frozenset({"staff"}), frozenset({"game"}))
 NETWORKS = ("10.0.0.0/30", "10.0.0.0/31", "10.0.0.3", "10.0.0.4/30", "0.0.0.0/0", "::/0", "fd00::/127", "fd00::1")
 # One of each set of addresses that no network above divides.
@@ -76,7 +75,7 @@ def rights_at(application: CompiledApplication, facts: PermissionFacts, address:
     return set(rights.root_rules) | ({"root"} if rights.is_root else set())
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=PERMISSION_EXAMPLES // 2, deadline=None)
 @given(roles(), RULES, RULES, st.booleans())
 def test_rights_are_those_that_the_user_has_at_some_address_and_a_user_without_attributes_has_not(
     records: list[RoleRecord], schema: dict[str, Any], own: dict[str, Any], is_assigned: bool

@@ -1,6 +1,5 @@
 """What is remembered of facts is what the engine computes at that moment, and the cache has limits."""
 
-import os
 from functools import partial
 from ipaddress import ip_address
 
@@ -17,20 +16,20 @@ from sso.perm.engine.secret_rights import secret_rights
 from sso.perm.operations.user_data import current_response
 from sso.perm.stores.facts_cache import ENTRY_BYTES, MAX_ADDRESSES, FactsCache, FactsVersion
 from sso.perm.stores.loaded_facts import MAX_VALUES, LoadedFacts
+from tests.kit.long_tests import PERMISSION_EXAMPLES
 from tests.perm.evaluation import NOW, application_of, evaluate, facts_of, user
 from tests.perm.random_scenarios import ADDRESSES, ScenarioGenerator, scenario_generators
 
-EXAMPLES = int(os.environ.get("SSO_PERM_EXAMPLES", "120")) // 3
 VERSION = FactsVersion("1", 1, 1)
 
-pytestmark = pytest.mark.timeout(120 + EXAMPLES)
+pytestmark = pytest.mark.timeout(120 + PERMISSION_EXAMPLES // 3)
 
 
 def facts_without_address(parts: dict[str, object]) -> PermissionFacts:
     return facts_of({**parts, "user": {**parts["user"], "ip": None}})  # type: ignore[dict-item]
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=PERMISSION_EXAMPLES // 3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario_generators())
 def test_cached_responses_are_those_of_the_engine(generator: ScenarioGenerator) -> None:
     """At random moments, also earlier ones, from random addresses, with random options."""
