@@ -81,6 +81,7 @@ async def run_worker(
                     serving.start_soon(serve_operator, operator, partial(_respond_to_operator, api), stop)
                 await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
             await services.reset_requests.wait_until_handled()
+            await services.password_login.rate_limiter.failed_logins.write_before_exit()
             await services.bus.wait_until_sent()
             background.cancel_scope.cancel()
 
@@ -203,6 +204,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "streams of signals", services.signals.upkeep.run)
     await background.start(keep_running, "data requests", services.game_data.sender.run, services.bus)
     await background.start(keep_running, "password resets", services.reset_requests.run)
+    await background.start(keep_running, "failed logins", services.password_login.rate_limiter.failed_logins.run)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
     await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)
     await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)

@@ -9,6 +9,7 @@ from sso.accounts.history.events import EventKind
 from sso.accounts.login.rate_limit import FREE_FAILURES, LoginAttempt, LoginRateLimiter, raise_if_blocked
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, parse_address
+from sso.db.errors import Unavailable
 from sso.db.statement import Statement
 from sso.services import Services
 from sso.telemetry.counters import THROTTLED_REQUESTS
@@ -24,6 +25,7 @@ _BLOCK = Statement(
     VALUES (:key, :failures, now(), now() + interval '60 seconds', now() + interval '15 minutes')"""
 )
 _IS_BLOCKED = Statement("SELECT blocked_until > since FROM throttle WHERE key = :key")
+_ATTEMPTS = Statement("SELECT sum(times) FROM account_events WHERE user_id = :user_id")
 _HISTORY = Statement("SELECT kind, address FROM account_events WHERE user_id = :user_id ORDER BY id")
 
 
@@ -137,6 +139,7 @@ async def test_blocked_counters_refuse_the_attempt(services: Services, limiter: 
             with pytest.raises(TooManyAttempts):
                 await limiter.record_success(attempt)
             assert await counters(services, counter) == {counter: 99}
+        await limiter.failed_logins.write()
         assert (EventKind.SIGN_IN_FAILED, str(attempt.address)) not in await history(services, user.user_id)
         await services.database.rows(_FORGET)
 
@@ -168,13 +171,33 @@ async def test_failures_of_a_user_are_in_the_history(services: Services, limiter
     user = await add_user(services, login="ann@example.com")
     await limiter.record_failure(ATTEMPT)  # of somebody who is not known
     await limiter.charge(ATTEMPT)
+    await limiter.failed_logins.write()
     assert await history(services, user.user_id) == []
     await limiter.record_failure(ATTEMPT, user)
+    assert await history(services, user.user_id) == []  # written later, so that the response does not wait for it
+    await limiter.failed_logins.write()
     await limiter.record_wrong_code(ATTEMPT, user)
     assert await history(services, user.user_id) == [
         (EventKind.SIGN_IN_FAILED, "192.0.2.1"),
         (EventKind.CODE_FAILED, "192.0.2.1"),
     ]
+
+
+async def test_failures_that_could_not_be_written_are_written_later(
+    services: Services, limiter: LoginRateLimiter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise Unavailable
+
+    user = await add_user(services, login="ann@example.com")
+    for _ in range(3):
+        await limiter.record_failure(ATTEMPT, user)
+    with monkeypatch.context() as database:
+        database.setattr("sso.accounts.history.failed_logins.record_failure", fail)
+        await limiter.failed_logins.write()
+    assert await history(services, user.user_id) == []
+    await limiter.failed_logins.write()
+    assert await services.database.value(_ATTEMPTS, user_id=user.user_id) == 3
 
 
 @pytest.mark.parametrize(("wait", "seconds"), [(0, 1), (0.2, 1), (1.0, 2), (7.9, 8)])

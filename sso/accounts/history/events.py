@@ -70,6 +70,6 @@ async def record_event(tx: Transaction, user_id: str, kind: EventKind, **detail:
     await record_history_signal(tx, user_id, kind)
 
 
-async def record_failure(tx: Runner, user_id: str, kind: EventKind, address: str) -> None:
-    """Adds a failed attempt, or counts it in the row of similar ones."""
-    await insert_failure(tx, user_id, kind, address)
+async def record_failure(tx: Runner, user_id: str, kind: EventKind, address: str, attempts: int = 1) -> None:
+    """Adds failed attempts, or counts them in the row of similar ones."""
+    await insert_failure(tx, user_id, kind, address, attempts)

@@ -23,28 +23,27 @@ _RECORD = Statement(
     """INSERT INTO account_events (user_id, kind, address, device, detail)
     VALUES (:user_id, :kind, :address, :device, :detail)"""
 )
-# CTEs that record a failed attempt, if :failed_user_id is not NULL and the condition holds. Attempts from one address
-# within an hour share a row, and a day has at most MAX_DAILY_FAILURES rows, so that a stranger cannot flood the
-# history. A row of attempts from several addresses has none. Only the newest events are read, so the cost is bounded.
-FAILED_ATTEMPT = f"""newest_events AS MATERIALIZED (
-        SELECT id, kind, address, at FROM account_events WHERE user_id = CAST(:failed_user_id AS text)
-        ORDER BY id DESC LIMIT 100
+# Attempts from one address within an hour share a row, and a day has at most MAX_DAILY_FAILURES rows: a stranger cannot
+# flood the history. A row of attempts from several addresses has none. Only the newest events are read, so the cost is
+# bounded.
+_RECORD_FAILURE = Statement(
+    f"""WITH newest_events AS MATERIALIZED (
+        SELECT id, kind, address, at FROM account_events WHERE user_id = :user_id ORDER BY id DESC LIMIT 100
     ), failures AS (
-        SELECT id, address, at FROM newest_events WHERE kind = :failed_kind AND at > now() - interval '1 day'
+        SELECT id, address, at FROM newest_events WHERE kind = :kind AND at > now() - interval '1 day'
     ), joined_failure AS (
-        SELECT id FROM failures WHERE (address = :failed_address AND at > now() - interval '1 hour')
+        SELECT id FROM failures WHERE (address = :address AND at > now() - interval '1 hour')
             OR (SELECT count(*) FROM failures) >= {MAX_DAILY_FAILURES}
-        ORDER BY address = :failed_address DESC, id DESC LIMIT 1
+        ORDER BY address = :address DESC, id DESC LIMIT 1
     ), repeated_failure AS (
-        UPDATE account_events e SET times = times + 1, last_at = now(),
-            address = CASE e.address WHEN :failed_address THEN e.address ELSE '' END
-        WHERE e.id = (SELECT id FROM joined_failure) AND {{condition}}
-    ), new_failure AS (
-        INSERT INTO account_events (user_id, kind, address)
-        SELECT user_id, :failed_kind, :failed_address FROM users WHERE user_id = CAST(:failed_user_id AS text)
-            AND NOT EXISTS (SELECT FROM joined_failure) AND {{condition}}
-    )"""
-_RECORD_FAILURE = Statement(f"WITH {FAILED_ATTEMPT.format(condition='true')} SELECT 1")
+        UPDATE account_events e SET times = times + :attempts, last_at = now(),
+            address = CASE e.address WHEN :address THEN e.address ELSE '' END
+        WHERE e.id = (SELECT id FROM joined_failure)
+    )
+    INSERT INTO account_events (user_id, kind, address, times, last_at)
+    SELECT user_id, :kind, :address, :attempts, CASE WHEN :attempts > 1 THEN now() END
+    FROM users WHERE user_id = :user_id AND NOT EXISTS (SELECT FROM joined_failure)"""
+)
 
 
 @dataclass(frozen=True)
@@ -81,6 +80,6 @@ async def insert_event(tx: Runner, user_id: str, kind: str, address: str, device
     await tx.value(_RECORD, user_id=user_id, kind=kind, address=address, device=device, detail=detail)
 
 
-async def insert_failure(tx: Runner, user_id: str, kind: str, address: str) -> None:
-    """Adds a failed attempt, or counts it in the row of similar ones."""
-    await tx.value(_RECORD_FAILURE, failed_user_id=user_id, failed_kind=kind, failed_address=address)
+async def insert_failure(tx: Runner, user_id: str, kind: str, address: str, attempts: int) -> None:
+    """Adds failed attempts, or counts them in the row of similar ones."""
+    await tx.value(_RECORD_FAILURE, user_id=user_id, kind=kind, address=address, attempts=attempts)

@@ -12,6 +12,7 @@ import trio
 
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.history.events import EventKind, record_failure
+from sso.accounts.history.failed_logins import FailedLogins
 from sso.accounts.login.rate_limit_store import LoginCounter, LoginCounterStore
 from sso.accounts.model import User
 from sso.core.ids import digest
@@ -48,6 +49,7 @@ class LoginRateLimiter:
         self._per_address = per_address
         self._logins_per_account = logins_per_account
         self._store = LoginCounterStore(database)
+        self.failed_logins = FailedLogins(database)
 
     async def admit(self, attempt: LoginAttempt) -> User | None:
         """Returns the user of the account, if there is one. Raises TooManyAttempts if a counter is blocked."""
@@ -63,20 +65,22 @@ class LoginRateLimiter:
         return None if row["user_id"] is None else User.from_row(row)
 
     async def record_failure(self, attempt: LoginAttempt, user: User | None = None) -> None:
-        """Counts a failure, and adds it to the history of the user.
+        """Counts a failure, and adds it to the history of the user soon afterwards.
 
         Raises TooManyAttempts if a counter was blocked: then the result must not be disclosed.
         """
-        await self._charge(attempt, user.user_id if user else None)
+        await self.charge(attempt)
+        if user:
+            self.failed_logins.add(user.user_id, str(attempt.address))
 
     async def charge(self, attempt: LoginAttempt) -> None:
         """Counts an attempt before it is checked. Raises TooManyAttempts if it must not be checked at all."""
-        await self._charge(attempt, None)
+        await self._charge_counters(self._counters(attempt))
 
     async def charge_address(self, address: Address) -> None:
         """Like `charge`, for an attempt that does not name its account, such as the answer of a passkey."""
         if self._per_address:
-            await self._charge_counters(self._network_counters(address), None, address)
+            await self._charge_counters(self._network_counters(address))
 
     async def refund_address(self, address: Address) -> None:
         """Takes back `charge_address` after a correct attempt."""
@@ -87,14 +91,9 @@ class LoginRateLimiter:
         """Adds a wrong code, which was charged before, to the history of the user."""
         await record_failure(self._database, user.user_id, EventKind.CODE_FAILED, str(attempt.address))
 
-    async def _charge(self, attempt: LoginAttempt, failed_user_id: str | None) -> None:
-        await self._charge_counters(self._counters(attempt), failed_user_id, attempt.address)
-
-    async def _charge_counters(
-        self, counters: list[LoginCounter], failed_user_id: str | None, address: Address
-    ) -> None:
+    async def _charge_counters(self, counters: list[LoginCounter]) -> None:
         with trio.CancelScope(shield=True):  # count it even if the client has disconnected; the database has a deadline
-            wait = await self._store.charge(counters, failed_user_id, EventKind.SIGN_IN_FAILED, str(address))
+            wait = await self._store.charge(counters)
         raise_if_blocked(wait)
 
     async def refund(self, attempt: LoginAttempt) -> None:

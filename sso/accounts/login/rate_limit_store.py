@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from sso.accounts.history.store import FAILED_ATTEMPT
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
@@ -29,11 +28,8 @@ _ADMIT = BatchStatement(
 _LOCKED = "SELECT key, blocked_until FROM throttle WHERE key = ANY ({keys}) ORDER BY key FOR UPDATE"
 _COUNTERS = """SELECT * FROM unnest(CAST(:keys AS bytea[]), CAST(:limits AS int[]), CAST(:backoffs AS bool[]))
         AS counter (key, max_events, backoff)"""
-_ALL_CHARGED = "(SELECT count(*) FROM charged) = (SELECT count(*) FROM counters)"
 # If one counter of the attempt is blocked, none is charged. A counter that has no row yet cannot be locked: if a
 # concurrent attempt creates and blocks it first, the WHERE clause leaves it alone, and this attempt counts as blocked.
-# The failure is added to the history of the user, if there is one, in the same statement: the time of another commit
-# would tell whether the user exists.
 _CHARGE = Statement(
     f"""WITH counters AS (
         {_COUNTERS}
@@ -45,7 +41,7 @@ _CHARGE = Statement(
         FROM counters WHERE (SELECT wait FROM blocked) IS NULL
     ), charged AS (
         {count_events("events")} WHERE t.blocked_until <= now() RETURNING key
-    ), {FAILED_ATTEMPT.format(condition=_ALL_CHARGED)}
+    )
     SELECT CASE WHEN wait IS NOT NULL THEN wait
                 WHEN (SELECT count(*) FROM charged) < (SELECT count(*) FROM counters) THEN 0 END
     FROM blocked"""
@@ -122,15 +118,9 @@ class LoginCounterStore:
         assert row is not None
         return row
 
-    async def charge(
-        self, counters: list[LoginCounter], failed_user_id: str | None, kind: str, address: str
-    ) -> float | None:
-        """Counts an attempt, and adds a failure to the history of the user, if one is given.
-
-        Returns None, or the seconds for which a counter is blocked: then nothing is counted.
-        """
-        failure = {"failed_user_id": failed_user_id, "failed_kind": kind, "failed_address": address}
-        wait: float | None = await self._database.value(_CHARGE, **_columns(counters), **failure)
+    async def charge(self, counters: list[LoginCounter]) -> float | None:
+        """Counts an attempt. Returns None, or the seconds for which a counter is blocked: then nothing is counted."""
+        wait: float | None = await self._database.value(_CHARGE, **_columns(counters))
         return wait
 
     async def refund(self, counters: list[LoginCounter]) -> None:
