@@ -102,3 +102,9 @@ def machine() -> dict[str, str]:
         "Python": platform.python_version(),
         "load at the start": f"{os.getloadavg()[0]:.1f}",
     }
+
+
+def stolen_s() -> float:
+    """Returns the processor time that the host of this virtual machine has given to others since the start."""
+    ticks = int(Path("/proc/stat").read_text().splitlines()[0].split()[8])
+    return ticks / os.sysconf("SC_CLK_TCK")
