@@ -115,9 +115,9 @@ def test_fifo_among_the_key_files_does_not_block_the_lookup_of_a_key(studio: Stu
     os.mkfifo(fifo)
     try:
         for path in ("publicKey/unknown", f"publicKey/{'x' * 43}"):
-            response = studio.client.get(f"/api/permissions/application/{path}", timeout=5)
+            response = studio.client.get(f"/api/permissions/application/{path}")
             assert response.status_code == 404
-        response = studio.client.get(f"/api/permissions/application/publicKeys/{app}", timeout=5)
+        response = studio.client.get(f"/api/permissions/application/publicKeys/{app}")
         assert response.json() == {"status": "OK", "keys": []}
     finally:
         fifo.unlink()
