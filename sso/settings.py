@@ -195,8 +195,8 @@ class Settings:
     connections_per_address: int = setting(
         512,
         count,
-        "Connections that one address may have to one worker. 0 means no limit. Trusted proxies and Unix sockets are "
-        "exempt.",
+        "Connections that one IPv4 address or IPv6 /64 may have to one worker; an IPv6 /48 may have ten times as many. "
+        "0 means no limit. Trusted proxies and Unix sockets are exempt.",
         see="http",
     )
 

@@ -73,7 +73,12 @@ async def run_worker(
             trio.open_nursery() as background,
         ):
             background.start_soon(_stop_on_signal, signals, health, stop, services)
-            await _start_background_tasks(services, background, slot)
+            with trio.CancelScope() as starting:
+                background.start_soon(_cancel_on_stop, stop, starting)
+                await _start_background_tasks(services, background, slot)
+            if starting.cancelled_caught:
+                background.cancel_scope.cancel()
+                return
             metrics = await _start_metrics(services, background, export, slot)
             async with trio.open_nursery() as serving:
                 if operator is not None:
@@ -269,6 +274,12 @@ async def _prepare_test_players(services: Services) -> None:
         await services.test_players.create(password.get_secret_value())
     else:
         await services.test_players.disable()
+
+
+async def _cancel_on_stop(stop: trio.Event, starting: trio.CancelScope) -> None:
+    """Ends a start that may wait for the database for any time."""
+    await stop.wait()
+    starting.cancel()
 
 
 async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: trio.Event, services: Services) -> None:

@@ -23,7 +23,7 @@ from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
 from sso.perm.caller import PresentedCredentials
 from sso.perm.errors import TooManyAdminRequests
-from sso.web.client_connection import ClientConnection, client_connection
+from sso.web.client_connection import ClientConnection, client_connection, hold_request
 from sso.web.request import client_address, read_body, text_header
 from sso.web.response import reply
 
@@ -74,7 +74,7 @@ async def _respond(
 
 async def _answer_at_revision(management: ManagementApi, route: AdminRoute, admin_request: AdminRequest) -> Response:
     demanded = demanded_revision()
-    await management.revisions.wait(demanded)
+    await management.revisions.wait(demanded, hold_request)
     revision = await management.revisions.read()  # before the permissions are read, which are then at least as new
     response = await route.handler(admin_request)
     return _reply(replace(response, headers={**response.headers, **revision_headers(revision, demanded)}))

@@ -21,7 +21,7 @@ from sso.backup import BackupError, postgres_tools
 from sso.backup.authentication import DIGESTS, MAC, authentication_code, digest_of, format_digests, pieces
 from sso.backup.base_backup_reader import POSTGRES_DIGESTS, files_of, postgres_digests
 from sso.backup.manifest import MANIFEST, Manifest
-from sso.backup.secrets import SECRETS, new_secrets
+from sso.backup.secrets import SECRETS, new_secrets, require_all_keys
 from sso.config import Settings
 from sso.db.embedded.files import sync
 from sso.db.migrate import current
@@ -52,6 +52,7 @@ def create_base_backup(
         manifest = Manifest(sso.__version__, schema, version, created, has_keys=with_keys)
         _write(draft / MANIFEST, manifest.to_json())
         if secrets is not None and passphrase is not None:
+            require_all_keys(settings, secrets)
             _write(draft / SECRETS, secrets.encrypted(passphrase))
         digests = format_digests(_digests(draft))
         _write(draft / DIGESTS, digests)

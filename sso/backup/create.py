@@ -9,7 +9,7 @@ from sso.backup import BackupError
 from sso.backup.archive import new_file, write_archive
 from sso.backup.manifest import Manifest
 from sso.backup.postgres_tools import dump
-from sso.backup.secrets import new_secrets
+from sso.backup.secrets import new_secrets, require_all_keys
 from sso.config import Settings
 from sso.db.migrate import current
 from sso.db.standalone import fetch_value
@@ -40,10 +40,11 @@ def create_backup(
         has_keys=with_keys,
         encrypted=encrypted,
     )
-    # The keys are read before the dump: a key that a rotation adds later is not needed for the dump's values.
     protection = None
     if passphrase is not None:
         protection = new_secrets(settings, with_keys=with_keys, encrypt_dump=encrypted), passphrase
     with new_file(path) as file:
         write_archive(file, manifest, protection, dump(dsn), progress)
+        if protection is not None:
+            require_all_keys(settings, protection[0])
     return manifest

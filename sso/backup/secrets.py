@@ -74,6 +74,12 @@ def new_secrets(settings: Settings, *, with_keys: bool, encrypt_dump: bool) -> S
     return Secrets(_master_keys(settings), _key_files(settings.data_dir / "keys"), mac_key, dump_key)
 
 
+def require_all_keys(settings: Settings, secrets: Secrets) -> None:
+    """Raises BackupError if a master key was added since ``new_secrets``: the copied values may need it."""
+    if secrets.master_keys and not set(_master_keys(settings)) <= set(secrets.master_keys):
+        raise BackupError("the master key was changed while the backup was made: make the backup again")
+
+
 def _master_keys(settings: Settings) -> list[str]:
     if settings.secret_key is not None:
         keyring = Keyring.from_text(settings.secret_key.get_secret_value())

@@ -6,6 +6,9 @@ every change up to it. A cached value cannot be older: it is used only in the ve
 with the statement that returns the revision or with a later one.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
 import trio
 
 from sso.bus.bus import Bus
@@ -46,15 +49,17 @@ class Revisions:
             self._known, self._epoch = revision, epoch
         return revision
 
-    async def wait(self, revision: int) -> None:
+    async def wait(self, revision: int, hold: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         """Returns when all that is read from now on is of this revision or a later one.
 
-        No connection to the database is used while it waits. Raises RevisionNotReached after 5 seconds.
+        No connection to the database is used while it waits, and the wait is inside the context that ``hold`` returns.
+        Raises RevisionNotReached after 5 seconds.
         """
         if self.is_reached(revision):
             return
         with trio.move_on_after(MAX_WAIT_S), self._bus.subscribe(TOPIC) as signals:
             while await self.read() < revision:
-                await signals.receive()
+                with hold():
+                    await signals.receive()
             return
         raise RevisionNotReached

@@ -13,6 +13,7 @@ from sso.cli.echo import echo
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
 from sso.cli.records import with_records
+from sso.cli.standard_input import read_line
 from sso.cli.types import duration, overlap_duration
 from sso.core.ids import secret_token
 
@@ -208,7 +209,7 @@ def _secret(from_stdin: bool) -> str:
     """Returns the secret. It is never an argument, which other users of the machine could see."""
     if not from_stdin:
         return secret_token()
-    secret = sys.stdin.readline().rstrip("\r\n")
+    secret = read_line("secret")
     if not secret:
         raise CommandFailure("expected the secret on standard input")
     return secret

@@ -13,6 +13,7 @@ from sso.db.standalone import CONNECT_S, fetch_value
 
 RETRY_S = 0.5
 REPEAT_S = 10.0  # the same reason is printed again after this time
+LOCKED = "a table that another session uses, such as a backup; it tries again, and requests are served meanwhile"
 
 
 def migrate_database(dsn: str, wait_s: float, *, in_child: bool = False) -> None:
@@ -21,7 +22,7 @@ def migrate_database(dsn: str, wait_s: float, *, in_child: bool = False) -> None
     ``in_child`` migrates in a child process: Alembic takes 35 MB, which a service would keep.
     """
     deadline = time.monotonic() + wait_s
-    waiting = _WaitingLines()
+    waiting = _WaitingLines("waiting for the database at ")
     while True:
         remaining = max(0.0, deadline - time.monotonic())
         try:
@@ -45,18 +46,20 @@ def migrate_database(dsn: str, wait_s: float, *, in_child: bool = False) -> None
 
 
 def _migrate(dsn: str) -> None:
+    waiting = _WaitingLines("the migration waits for ")
     with Progress("migrating the database") as progress:
-        migrate(dsn, progress.count)
+        migrate(dsn, progress.count, lambda: waiting.show(LOCKED))
 
 
 class _WaitingLines:
-    def __init__(self) -> None:
+    def __init__(self, beginning: str) -> None:
+        self._beginning = beginning
         self._reason = ""
         self._shown = 0.0
 
     def show(self, reason: str) -> None:
         if reason != self._reason or time.monotonic() - self._shown >= REPEAT_S:
-            echo(f"waiting for the database at {reason}", err=True)
+            echo(self._beginning + reason, err=True)
             self._reason, self._shown = reason, time.monotonic()
 
 

@@ -49,14 +49,14 @@ def users(ctx: click.Context, file: Path, with_hashes: bool) -> None:
 
     async def work(local: LocalServices) -> int:
         with Progress(f"writing {file}") as progress:
-            return await _write(local, output, progress, with_hashes=with_hashes)
+            return await _write(local, file, output, progress, with_hashes=with_hashes)
 
     with _created(file) as output:
         count = run_with_services(settings_of(ctx), work)
     echo(f"{count:,} users are in {file}")
 
 
-async def _write(local: LocalServices, output: BinaryIO, progress: Progress, *, with_hashes: bool) -> int:
+async def _write(local: LocalServices, file: Path, output: BinaryIO, progress: Progress, *, with_hashes: bool) -> int:
     import orjson
 
     from sso.audit.trail import AuditActor
@@ -64,7 +64,8 @@ async def _write(local: LocalServices, output: BinaryIO, progress: Progress, *, 
 
     actor, count = AuditActor(operator=command_line_account()), 0
     async for record in export_users(local.database, local.keyring, actor, secrets=with_hashes):
-        output.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        with _write_failures(file):
+            output.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
         count += 1
         progress.show(f"{count:,} users")
     return count
@@ -76,13 +77,17 @@ def _created(file: Path) -> Iterator[BinaryIO]:
 
     An export that fails leaves no file behind.
     """
-    with _create(file) as output:
-        try:
-            yield output
-        except BaseException:
-            with suppress(OSError):
-                file.unlink()
-            raise
+    output = _create(file)
+    try:
+        yield output
+        with _write_failures(file):
+            output.close()  # this writes what is left
+    except BaseException:
+        with suppress(OSError):
+            file.unlink()
+        with suppress(OSError):
+            output.close()
+        raise
 
 
 def _create(file: Path) -> BinaryIO:
@@ -91,4 +96,17 @@ def _create(file: Path) -> BinaryIO:
     except FileExistsError:
         raise CommandFailure(f"{file} exists already; choose another name") from None
     except OSError as error:
-        raise CommandFailure(f"cannot write {file}: {error.strerror}") from None
+        raise _cannot_write(file, error) from None
+
+
+@contextmanager
+def _write_failures(file: Path) -> Iterator[None]:
+    """Raises CommandFailure for an error of the file, such as a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise _cannot_write(file, error) from None
+
+
+def _cannot_write(file: Path, error: OSError) -> CommandFailure:
+    return CommandFailure(f"cannot write {file}: {error.strerror}")

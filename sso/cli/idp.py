@@ -1,6 +1,5 @@
 """sso idp …"""
 
-import sys
 from typing import Any
 
 import click
@@ -13,6 +12,7 @@ from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.records import with_records
 from sso.cli.records.types import Fields
+from sso.cli.standard_input import read_line
 
 _OPTIONS = {
     "id": "ID",
@@ -175,7 +175,7 @@ def _read_claim(text: str) -> tuple[str, str]:
 
 
 def _secret() -> str:
-    secret = sys.stdin.readline().rstrip("\r\n")
+    secret = read_line("secret")
     if not secret:
         raise CommandFailure("--client-secret-stdin: expected the secret on standard input")
     return secret

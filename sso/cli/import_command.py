@@ -98,7 +98,7 @@ def users(
 
     with open_text(file) as text, private_file(report_file) if report_file else nullcontext() as log:
         try:
-            report = with_records(ctx, work, may_create=True, in_process=_is_large(file))
+            report = with_records(ctx, work, in_process=_is_large(file))
         except UnicodeDecodeError:
             raise CommandFailure(f"{text.name}: expected UTF-8") from None
     _print(report, names, dry_run=dry_run)

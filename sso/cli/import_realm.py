@@ -95,7 +95,7 @@ def realm(
     if document is not None:
         _write(document, conversion.document())
     else:
-        report = with_records(ctx, lambda records: _apply(records, conversion, dry_run=dry_run), may_create=True)
+        report = with_records(ctx, lambda records: _apply(records, conversion, dry_run=dry_run))
         _print(report, conversion, dry_run=dry_run)
     if mapping is not None:
         _write(mapping, conversion.mapping)

@@ -8,6 +8,7 @@ import click
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
 from sso.cli.server_choice import chosen_server
+from sso.cli.standard_input import read_line
 from sso.core.printable import printable
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -119,7 +120,7 @@ def _ask_code(factors: list[str]) -> str:
 
 
 def _read_line(name: str) -> str:
-    line = sys.stdin.readline().rstrip("\r\n")
+    line = read_line(name)
     if not line:
         raise CommandFailure(f"{name}: expected on standard input")
     return line

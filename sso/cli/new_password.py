@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from sso.cli.context import CommandFailure
+from sso.cli.standard_input import read_line
 
 
 def read_password(from_stdin: bool, *guessable: str) -> tuple[str, bool]:
@@ -16,10 +17,7 @@ def read_password(from_stdin: bool, *guessable: str) -> tuple[str, bool]:
     guess; ``guessable`` are texts that it must not consist of, such as the login.
     """
     if from_stdin:
-        try:
-            password = sys.stdin.buffer.readline().decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise CommandFailure("the password on standard input is not UTF-8") from None
+        password = read_line("password")
         if not password:
             raise CommandFailure("expected the password on standard input")
         return _check_length(password), False

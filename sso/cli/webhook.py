@@ -1,7 +1,5 @@
 """sso webhook …"""
 
-import sys
-
 import click
 
 from sso.cli.command_groups import Subcommands
@@ -12,6 +10,7 @@ from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.records import with_records
 from sso.cli.records.types import Fields
+from sso.cli.standard_input import read_line
 from sso.core.ids import secret_token
 
 MAX_SECRET = 512
@@ -166,7 +165,7 @@ def _check_events(events: tuple[str, ...]) -> None:
 
 def read_secret() -> str:
     """Returns the secret. It is never an argument, which other users of the machine could see."""
-    secret = sys.stdin.readline().rstrip("\r\n")
+    secret = read_line("secret")
     if not 1 <= len(secret) <= MAX_SECRET:
         raise CommandFailure(f"--secret-stdin: expected a secret of at most {MAX_SECRET} characters on standard input")
     return secret

@@ -15,7 +15,7 @@ from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
 from sso.telemetry.counters import LOGINS
-from sso.telemetry.login_funnel import LOGIN_FUNNEL, STEPS, FunnelCounts
+from sso.telemetry.login_funnel import LOGIN_FUNNEL, MAX_STORES, OTHER_STORES, STEPS, FunnelCounts
 from sso.telemetry.request_figures import RequestFigures
 
 INTERVAL_S = 5.0
@@ -29,13 +29,30 @@ _ADD = Statement(
         unnest(CAST(:names AS text[]), CAST(:values AS bigint[])) AS item (name, value) ORDER BY item.name
     ON CONFLICT (name, minute) DO UPDATE SET value = f.value + excluded.value"""
 )
+# Strangers choose applications and stores. An unknown application counts as none, and of the stores of an application
+# a day has a limited number of rows; further ones share a row.
 _ADD_FUNNEL = Statement(
-    f"""INSERT INTO login_funnel AS f (day, application_id, store, {", ".join(STEPS)}, expires)
-    SELECT CAST(now() AT TIME ZONE 'UTC' AS date), item.application_id, item.store,
-        {", ".join(f"item.{step}" for step in STEPS)}, now() + make_interval(days => :days)
-    FROM unnest(CAST(:application_id AS int[]), CAST(:store AS text[]),
-        {", ".join(f"CAST(:{step} AS bigint[])" for step in STEPS)}
-    ) AS item (application_id, store, {", ".join(STEPS)}) ORDER BY item.application_id, item.store
+    f"""WITH item AS (
+        SELECT coalesce(a.application_id, 0) AS application_id, i.store, {", ".join(f"i.{step}" for step in STEPS)},
+            CAST(now() AT TIME ZONE 'UTC' AS date) AS day
+        FROM unnest(CAST(:application_id AS int[]), CAST(:store AS text[]),
+            {", ".join(f"CAST(:{step} AS bigint[])" for step in STEPS)}
+        ) AS i (application_id, store, {", ".join(STEPS)})
+        LEFT JOIN applications a ON a.application_id = i.application_id
+    ), numbered AS (
+        SELECT item.*, known.store IS NOT NULL AS has_row,
+            dense_rank() OVER (PARTITION BY item.application_id ORDER BY known.store IS NOT NULL, item.store) + (
+                SELECT count(*) FROM login_funnel o WHERE o.day = item.day AND o.application_id = item.application_id
+            ) AS number
+        FROM item LEFT JOIN login_funnel known USING (day, application_id, store)
+    ), kept AS (
+        SELECT day, application_id, CASE WHEN has_row OR number <= :max_stores THEN store ELSE :other END AS store,
+            {", ".join(f"CAST(sum({step}) AS bigint) AS {step}" for step in STEPS)}
+        FROM numbered GROUP BY 1, 2, 3
+    )
+    INSERT INTO login_funnel AS f (day, application_id, store, {", ".join(STEPS)}, expires)
+    SELECT day, application_id, store, {", ".join(STEPS)}, now() + make_interval(days => :days)
+    FROM kept ORDER BY application_id, store
     ON CONFLICT (day, application_id, store) DO UPDATE SET
         {", ".join(f"{step} = f.{step} + excluded.{step}" for step in STEPS)}"""
 )
@@ -93,7 +110,13 @@ class FigureWriter:
             steps = dict(zip(STEPS, map(list, zip(*rows, strict=True)), strict=True))
             application_ids, stores = [key[0] for key in keys], [key[1] for key in keys]
             await self._database.value(
-                _ADD_FUNNEL, application_id=application_ids, store=stores, days=FUNNEL_KEPT_DAYS, **steps
+                _ADD_FUNNEL,
+                application_id=application_ids,
+                store=stores,
+                max_stores=MAX_STORES,
+                other=OTHER_STORES,
+                days=FUNNEL_KEPT_DAYS,
+                **steps,
             )
             self._funnel = {}
 
@@ -117,7 +140,7 @@ class FigureWriter:
 
 @dataclass(frozen=True)
 class FunnelRow:
-    application_id: int  # 0: the game has named none
+    application_id: int  # 0: the game has named none that exists
     name: str
     store: str
     steps: dict[str, int]

@@ -1,5 +1,10 @@
-"""Migrates the schema of the database to the version of this program. A lock makes concurrent starts safe."""
+"""Migrates the schema of the database to the version of this program. A lock makes concurrent starts safe.
 
+A statement that waits for the lock of a table makes all later statements on the table wait as well. So a migration
+waits for a short time only, for example while a backup reads the table, and tries again.
+"""
+
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +18,9 @@ if TYPE_CHECKING:
 FIRST = "0049"  # the oldest migration; databases of earlier versions, which were never released, are refused
 HEAD = "0075"  # the newest migration; a test compares it with the files
 ADVISORY_LOCK = 7_350_911  # an arbitrary number
+LOCK_NOT_AVAILABLE = "55P03"
+LOCK_WAIT_S = 1.0  # for the lock of a table
+LOCK_PAUSE_S = 3.0  # before the next attempt
 SCRIPTS = Path(__file__).parent / "migrations"
 
 
@@ -20,12 +28,19 @@ class MigrationError(DatabaseError):
     """The text is one line about what is wrong."""
 
 
-def migrate(dsn: str, progress: Callable[[int, int], None] = lambda _done, _total: None) -> bool:
-    """Returns whether there was something to migrate. ``progress`` gets the version reached and the newest one."""
+def migrate(
+    dsn: str,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    on_locked: Callable[[], None] = lambda: None,
+) -> bool:
+    """Returns whether there was something to migrate. ``progress`` gets the version reached and the newest one.
+
+    ``on_locked`` is called when another session holds the lock of a table, before each further attempt.
+    """
     if is_current(dsn):
         return False
     progress(int(current(dsn) or 0), int(HEAD))
-    run_with_connection(dsn, lambda connection: _upgrade(connection, progress=progress))
+    run_with_connection(dsn, lambda connection: _upgrade(connection, progress, on_locked))
     return True
 
 
@@ -56,21 +71,29 @@ def _check_compatible(dsn: str, version: str) -> None:
         raise MigrationError(f"the database is at version {version}, which needs a newer program (this one has {HEAD})")
 
 
-def _upgrade(
-    connection: "Connection",
-    revision: str = "head",
-    progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> None:
+def _upgrade(connection: "Connection", progress: Callable[[int, int], None], on_locked: Callable[[], None]) -> None:
     # Slow to import, and needed only when there is something to migrate.
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import text
+    from sqlalchemy.exc import DBAPIError
 
     connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": ADVISORY_LOCK})
+    connection.execute(text(f"SET lock_timeout = {round(LOCK_WAIT_S * 1000)}"))
     connection.commit()
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
     config.attributes["connection"] = connection
     config.attributes["on_version"] = lambda version: progress(int(version), int(HEAD))
-    command.upgrade(config, revision)  # a process that waited for the lock has nothing left to do
+    while True:
+        try:
+            command.upgrade(config, "head")  # a process that waited for the advisory lock has nothing left to do
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+                raise
+            connection.rollback()
+            on_locked()
+            time.sleep(LOCK_PAUSE_S)
+        else:
+            break
     connection.commit()

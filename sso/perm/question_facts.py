@@ -3,6 +3,7 @@
 from sso.change_stream.revisions import Revisions
 from sso.perm.read_ahead import PrefetchedLookup
 from sso.perm.stores.cached_facts import CachedFacts, PrefetchedFacts
+from sso.web.client_connection import hold_request
 
 
 class QuestionFacts:
@@ -18,5 +19,5 @@ class QuestionFacts:
         """Raises RevisionNotReached if the facts are not new enough within some seconds."""
         if lookup is not None:
             return lookup.facts
-        await self.revisions.wait(demanded)
+        await self.revisions.wait(demanded, hold_request)
         return PrefetchedFacts(self._facts, {})

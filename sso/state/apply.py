@@ -20,7 +20,7 @@ from sso.core.field_errors import FieldError
 from sso.core.passwords import Hasher
 from sso.core.records import Outcome
 from sso.db.database import Database
-from sso.db.errors import UniqueViolation
+from sso.db.errors import DatabaseError, UniqueViolation
 from sso.db.transaction import Transaction
 from sso.oauth.clients.operations import ClientOperations
 from sso.perm.changes.impact import Impact
@@ -244,13 +244,14 @@ class Applier:
         hashes: dict[str, str] = {}
         with_password = [record for record in records if record.password is not None]
         done = 0
+        failures: list[ApiError | DatabaseError] = []
 
         async def hash_one(record: UserRecord) -> None:
             nonlocal done
-            password = record.password or ""
-            stored = await read_password_hash(self._database, record.user_id, record.login)
-            if stored is None or not await self._hasher.matches(stored, password):
-                hashes[login_key(record.login)] = await self._hasher.hash(password)
+            try:
+                await self._hash_password(record, hashes)
+            except (ApiError, DatabaseError) as error:
+                failures.append(error)  # raised below, because the nursery would wrap it in an ExceptionGroup
             done += 1
             progress("hashing passwords", done, len(with_password))
 
@@ -258,4 +259,12 @@ class Applier:
             async with trio.open_nursery() as nursery:
                 for record in with_password[start : start + 8]:
                     nursery.start_soon(hash_one, record)
+            if failures:
+                raise failures[0]
         return hashes
+
+    async def _hash_password(self, record: UserRecord, hashes: dict[str, str]) -> None:
+        password = record.password or ""
+        stored = await read_password_hash(self._database, record.user_id, record.login)
+        if stored is None or not await self._hasher.matches(stored, password):
+            hashes[login_key(record.login)] = await self._hasher.hash(password)

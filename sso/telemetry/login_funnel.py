@@ -7,7 +7,7 @@ time to time. The store is a text that a game sends, so the number of stores is 
 from collections.abc import Iterable
 
 STEPS = ("registered", "opened", "signed_in", "confirmed", "delivered", "closed")
-MAX_STORES = 200  # for all applications together, between two writes
+MAX_STORES = 200  # for all applications together between two writes, and for each application in a day
 MAX_STORE_LENGTH = 40
 OTHER_STORES = "(other)"
 

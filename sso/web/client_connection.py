@@ -72,6 +72,11 @@ def client_connection() -> ClientConnection:
     return extensions.get(CONNECTION_EXTENSION) or UnknownConnection()
 
 
+def hold_request() -> AbstractContextManager[None]:
+    """Inside this context, the current request waits for an event: it is no load, and a disconnect cancels it."""
+    return client_connection().cancel_on_disconnect()
+
+
 def send_response(
     scope: Any, send: Any, status: int, headers: RawHeaders, data: bytes, shared: SharedHeaders = ()
 ) -> Awaitable[None]:

@@ -5,13 +5,16 @@ import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
-from sso.backup import BackupError, postgres_tools
+from sso.backup import BackupError, create, postgres_tools
 from sso.backup.postgres_tools import _for_libpq, find_program
+from sso.config import Settings
+from sso.core.encryption import Keyring, MasterKey
 from sso.db.migrate import HEAD
 from tests.backup.archives import rewritten
 from tests.faults import open_folder
@@ -168,6 +171,29 @@ def test_failed_backup_leaves_no_file(server: Server, passphrase: str, tmp_path:
     assert answer.returncode == 1
     assert "cannot write" in answer.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_backup_fails_if_the_master_key_changes_meanwhile(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dump may contain values of the new key, which the backup lacks."""
+    settings = Settings(data_dir=tmp_path / "data")
+    keyring = Keyring.open_or_create(settings.key_file)
+
+    def dump_and_change_key(_: str) -> Iterator[bytes]:
+        yield b"values of the old key"
+        keyring.add_first(MasterKey.generate())
+        yield b"values of the new key"
+
+    monkeypatch.setattr(create, "dump", dump_and_change_key)
+    path = tmp_path / "x.backup"
+    make = partial(create.create_backup, settings, dsn, path, PASSPHRASE, lambda _: None, with_keys=True)
+    with pytest.raises(BackupError, match="the master key was changed while the backup was made"):
+        make(encrypted=False)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["data"]
+    monkeypatch.setattr(create, "dump", lambda _: iter([b"values of both keys"]))
+    make(encrypted=False)
+    assert path.exists()
 
 
 def test_passphrase_must_come_from_a_terminal_or_a_file(server: Server, tmp_path: Path) -> None:

@@ -241,6 +241,19 @@ def test_invalid_arguments_of_user_commands_are_reported_in_one_line(
     assert beside.value("SELECT count(*) FROM users") == 0
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "client add shop --profile oidc --host shop.example.com --secret-stdin",
+        "idp add google --kind oidc --issuer https://a.example --client-id 1 --client-secret-stdin",
+        "webhook add https://a.example/hook --secret-stdin",
+        "--server https://a.example login --client-id shop --secret-stdin",
+    ],
+)
+def test_secret_that_is_not_utf8_is_reported_in_one_line(beside: Program, command: str) -> None:
+    assert beside(*command.split(), stdin=b"\xff\xfe\n").failed_with("secret on standard input is not UTF-8")
+
+
 def test_user_list_searches_and_user_show_prints_json(run: Program) -> None:
     document = {
         "users": [

@@ -70,6 +70,25 @@ def test_missing_data_directory_is_reported_with_its_setting(command: str, tmp_p
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "content"),
+    [
+        (["import", "users", "--from", "jsonl"], '{"login": "ann@example.com"}'),
+        (["import", "realm", "--application-id", "10"], '{"realm": "studio", "roles": {"realm": [{"name": "guard"}]}}'),
+    ],
+    ids=["users", "realm"],
+)
+def test_import_into_a_missing_data_directory_is_refused(command: list[str], content: str, tmp_path: Path) -> None:
+    file, missing = tmp_path / "file", tmp_path / "missing"
+    file.write_text(content)
+    result = run(*command, str(file), SSO_DATA_DIR=str(missing))
+    assert (result.code, result.err.partition(":")[2].partition(":")[0]) == (
+        1,
+        f" there is no data directory at {missing}",
+    )
+    assert not missing.exists()
+
+
 def test_data_directory_without_a_database_is_reported_and_stays_empty(tmp_path: Path) -> None:
     result = run("user", "list", SSO_DATA_DIR=str(tmp_path))
     assert result.code == 1

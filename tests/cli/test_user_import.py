@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from sso.cli import export
 from sso.cli.context import CommandFailure
 from sso.cli.user_files import json_stream
 from sso.cli.user_files.json_stream import JsonStream
@@ -297,7 +298,7 @@ def test_exported_users_can_be_imported_and_hashes_need_an_option(studio: Server
         name: value for name, value in records[1].items() if name not in ("password_hash", "totp_secret")
     }
     entries = query(studio, "SELECT after FROM audit WHERE operation = 'users.export' ORDER BY id")
-    assert [orjson.loads(entry["after"]) for entry in entries] == [{"secrets": False}, {"secrets": True}]
+    assert [orjson.loads(entry["after"]) for entry in entries[-2:]] == [{"secrets": False}, {"secrets": True}]
     one = tmp_path / "one.jsonl"
     one.write_bytes(orjson.dumps(records[1]))
     assert "skipped 1" in sso(studio, "import", "users", str(one), "--from", "jsonl").output
@@ -339,3 +340,12 @@ def _file(text: str) -> io.StringIO:
     file = io.StringIO(text)
     file.name = "users.json"
     return file
+
+
+def test_export_to_a_full_disk_is_reported_in_one_line(
+    studio: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "users.jsonl"
+    with Path("/dev/full").open("wb") as full:
+        monkeypatch.setattr(export, "_create", lambda _: full)
+        assert sso(studio, "export", "users", str(file)).failure == f"cannot write {file}: No space left on device"

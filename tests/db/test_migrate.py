@@ -137,7 +137,9 @@ def test_migration_that_keeps_older_programs_working_only_adds() -> None:
                 assert "nullable=False" not in column or "server_default" in column, file.name
 
 
-def test_empty_database_is_migrated_once_also_after_a_migration_that_was_killed(empty: str, tmp_path: Path) -> None:
+@contextmanager
+def locked_table(dsn: str) -> Iterator[threading.Event]:
+    """Another session uses the table of users until the event is set, or until the end of the block."""
     blocking, done = threading.Event(), threading.Event()
 
     def block(connection: Connection) -> None:
@@ -146,15 +148,36 @@ def test_empty_database_is_migrated_once_also_after_a_migration_that_was_killed(
         done.wait(2 * TIMEOUT_S)
         connection.rollback()
 
-    blocker = threading.Thread(target=run_with_connection, args=(empty, block))
+    blocker = threading.Thread(target=run_with_connection, args=(dsn, block))
     blocker.start()
     try:
         assert blocking.wait(TIMEOUT_S)
-        with migrating(tmp_path, empty):
-            assert until(lambda: fetch_value(empty, WAITING), TIMEOUT_S), "the migration did not wait for the table"
+        yield done
     finally:
         done.set()
         blocker.join()
+
+
+def test_migration_tries_again_while_another_session_uses_a_table(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration that waits for the lock would make all requests that use the table wait."""
+    monkeypatch.setattr(migrations, "LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr(migrations, "LOCK_PAUSE_S", 0.1)
+    waits = []
+    with locked_table(empty) as release:
+
+        def on_locked() -> None:
+            waits.append(True)
+            if len(waits) == 2:
+                release.set()
+
+        assert migrate(empty, on_locked=on_locked) is True
+    assert len(waits) >= 2
+    assert current(empty) == HEAD
+
+
+def test_empty_database_is_migrated_once_also_after_a_migration_that_was_killed(empty: str, tmp_path: Path) -> None:
+    with locked_table(empty), migrating(tmp_path, empty):
+        assert until(lambda: fetch_value(empty, WAITING), TIMEOUT_S), "the migration did not wait for the table"
     assert until(lambda: fetch_value(empty, NO_OTHERS), TIMEOUT_S)
     assert fetch_value(empty, TABLES) in (0, 1)  # alembic_version may exist, but it is empty
     assert current(empty) is None

@@ -27,14 +27,14 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def server(node: Node, folder: Path) -> Server:
-    """A server that is not started."""
+    """A server that is not started. Its log is empty."""
+    (folder / "server.log").write_text("")
     logged = {"SSO_LOG_FORMAT": "json", "SSO_LOG_LEVEL": "warning"}
     return Server(folder, QUICK | logged | {"SSO_DATABASE_URL": node.dsn, "SSO_SINGLE_NODE": "1"})
 
 
 def test_start_waits_for_the_database(node: Node, server: Server) -> None:
     node.kill()
-    (server.folder / "server.log").write_text("")
     with ThreadPoolExecutor(1) as threads:
         starting = threads.submit(server.start)
         assert until(lambda: server.log() == f"{WAITING} {node.address}: refuses connections\n")
@@ -83,3 +83,16 @@ def test_worker_that_restarts_while_the_database_is_away_waits_for_it(node: Node
         assert len(server.log_events("process.died")) == 1
     finally:
         assert server.stop() == 0
+
+
+def test_worker_that_waits_for_the_database_obeys_sigterm(node: Node, server: Server) -> None:
+    server.start()
+    try:
+        node.kill()
+        kill(server.workers())
+        assert until(lambda: server.log_events("worker.start_delayed"))
+    finally:
+        code = server.stop()
+        node.start()
+    assert code == 0
+    assert not server.log_events("supervisor.stop_forced")

@@ -1,10 +1,13 @@
 """CORS: pages of registered origins may call the endpoints, others get no CORS headers."""
 
+from typing import Any
+
 import httpx
 import pytest
 
 from sso.app import GAME_PATHS
 from sso.core.field_errors import FieldError
+from sso.oauth.clients import browser_origins
 from tests.kit.long_tests import usual_part
 from tests.kit.oauth import INTROSPECT, REVOKE, TOKEN, USERINFO, Browser, Site, error_of, new_site
 from tests.kit.server import Server, until
@@ -160,3 +163,34 @@ def test_malformed_origins_are_refused(server: Server) -> None:
     result = server.sso(*arguments, check=False)
     assert result.returncode == 1
     assert "--origins: " in result.stderr
+
+
+class ComparedText(str):
+    """Counts how often it is compared with another text."""
+
+    __slots__ = ()
+    comparisons = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        ComparedText.comparisons += 1
+        return str.__eq__(self, other)
+
+
+async def test_unknown_origin_compares_each_redirect_uri_with_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 500
+    uris = [ComparedText(f"https://app{number}.example.net/callback") for number in range(count)]
+    hosts = [ComparedText(f"app{number}.example.net") for number in range(count)]
+    row = {"redirect_hosts": hosts, "redirect_uris": uris, "origins": [], "first_party": False}
+    further = row | {"redirect_uris": []}
+
+    async def list_rows(_: object) -> list[dict[str, Any]]:
+        return [row, further]
+
+    monkeypatch.setattr(browser_origins, "list_origin_rows", list_rows)
+    database: Any = None
+    origins = browser_origins.BrowserOrigins(database, allow_http=False)
+    assert await origins.is_allowed("https://app7.example.net")
+    assert await origins.is_allowed("https://app7.example.net:444")
+    assert not await origins.is_allowed("https://evil.example")
+    assert ComparedText.comparisons < 20 * count

@@ -8,8 +8,10 @@ import trio
 from sso.accounts.authentication_context import by_password
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.second_factor.codes import totp_purpose
+from sso.core.errors import ServerBusy
 from sso.core.field_errors import FieldError
 from sso.core.net import parse_address
+from sso.db.errors import Unavailable
 from sso.db.statement import Statement
 from sso.oauth.clients.store import list_client_rows, secret_purpose
 from sso.services import Services
@@ -249,6 +251,20 @@ async def test_progress_is_reported_for_many_users(services: Services) -> None:
     hashed = [("hashing passwords", number, 30) for number in range(1, 31)]
     assert progress == hashed + [("storing records", number, 30) for number in range(1, 31)]
     assert await password_is(services, "u17@example.com", "password 17")
+
+
+@pytest.mark.parametrize("failure", [Unavailable("the database is down"), ServerBusy()], ids=["database", "hasher"])
+async def test_failure_of_one_of_several_passwords_is_raised_as_it_is(
+    services: Services, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """The API answers it with 503, and an ExceptionGroup with 500."""
+
+    async def fail(*_: object) -> str:
+        raise failure
+
+    monkeypatch.setattr(services.hasher, "hash", fail)
+    with pytest.raises(type(failure)):
+        await apply(services, *({"login": f"u{number}@example.com", "password": "secret word"} for number in range(2)))
 
 
 OK_USER = {"login": "ok@example.com"}

@@ -2,8 +2,10 @@
 
 import pytest
 
+from sso.db import figures
 from sso.db.database import Database
 from sso.db.figures import FigureStore, FigureWriter
+from sso.db.statement import Statement
 from sso.telemetry.counters import LOGINS
 from sso.telemetry.login_funnel import LOGIN_FUNNEL, MAX_STORES, OTHER_STORES, LoginFunnel
 from sso.telemetry.request_figures import BOUNDS_MS, RequestFigures, quantile_ms
@@ -11,6 +13,7 @@ from sso.telemetry.request_figures import BOUNDS_MS, RequestFigures, quantile_ms
 
 async def test_two_workers_add_to_the_same_sums(database: Database) -> None:
     LOGIN_FUNNEL.take()
+    await add_application(database, 11)
     requests = [RequestFigures(), RequestFigures()]
     writers = [FigureWriter(database, figures, {"held_polls": lambda: 3}) for figures in requests]
     requests[0].observe("GET", "/login", 200, 0.004)
@@ -27,6 +30,33 @@ async def test_two_workers_add_to_the_same_sums(database: Database) -> None:
     assert sums == {"requests": 2, "errors": 1, "held_polls": 6, "latency_5": 2, "sign_ins": 2}  # seen by both writers
     [row] = await store.funnel(1, 10)
     assert (row.application_id, row.store, row.steps["registered"], row.steps["opened"]) == (11, "steam", 2, 1)
+
+
+async def add_application(database: Database, application_id: int) -> None:
+    statement = Statement("INSERT INTO applications (application_id, name) VALUES (:id, 'chess')")
+    await database.value(statement, id=application_id)
+
+
+async def test_texts_of_strangers_add_a_limited_number_of_rows(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "MAX_STORES", 3)
+    LOGIN_FUNNEL.take()
+    await add_application(database, 11)
+    writer = FigureWriter(database, RequestFigures(), {})
+    for _ in range(2):
+        for number in range(5):
+            LOGIN_FUNNEL.add("registered", (11,), f"store {number}")
+            LOGIN_FUNNEL.add("registered", (1000 + number,), "steam")
+        await writer.write()
+    rows = await FigureStore(database).funnel(1, 100)
+    assert {(row.application_id, row.store): row.steps["registered"] for row in rows} == {
+        (0, "steam"): 10,
+        (11, "store 0"): 2,
+        (11, "store 1"): 2,
+        (11, "store 2"): 2,
+        (11, OTHER_STORES): 4,
+    }
 
 
 async def test_figures_are_written_once(database: Database) -> None:

@@ -4,7 +4,7 @@ They are kept in memory for a few seconds. A new origin is found at once, becaus
 database; these look-ups share a statement and run at most five times in a second, whatever the number of requests.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import structlog
 import trio
@@ -55,7 +55,7 @@ class BrowserOrigins:
             return True
         if not self._hosts or browser_origin(origin) != origin:
             return False
-        return isinstance(match_redirect_uri(origin, tuple(self._hosts), allow_http=self._allow_http), Redirect)
+        return isinstance(match_redirect_uri(origin, self._hosts, allow_http=self._allow_http), Redirect)
 
     async def _read_after(self, moment: float) -> None:
         """Reads the origins, unless another task has begun to do so after this moment."""
@@ -75,6 +75,7 @@ class BrowserOrigins:
             self._origins, self._first_party = frozenset(origins), frozenset(first_party)
             self._hosts, self._read_at = frozenset(hosts), started
 
-    def _origins_of(self, hosts: list[str], uris: list[str]) -> set[str]:
-        redirects = (match_redirect_uri(uri, hosts, uris, allow_http=self._allow_http) for uri in uris)
+    def _origins_of(self, hosts: Iterable[str], uris: Iterable[str]) -> set[str]:
+        own_hosts, own_uris = frozenset(hosts), frozenset(uris)  # a search in a list would make the time quadratic
+        redirects = (match_redirect_uri(uri, own_hosts, own_uris, allow_http=self._allow_http) for uri in own_uris)
         return {browser_origin(redirect.origin) for redirect in redirects if isinstance(redirect, Redirect)}

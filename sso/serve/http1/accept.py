@@ -9,7 +9,7 @@ from functools import lru_cache
 import structlog
 import trio
 
-from sso.core.net import Address, client_network, contains, parse_address
+from sso.core.net import SITE_FACTOR, Address, client_networks, contains, parse_address
 from sso.serve.http1.admission import Admission
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.rate_limited_log import RateLimitedLog
@@ -45,11 +45,12 @@ class ConnectionLimiter:
         Connections of trusted proxies and of Unix sockets are not limited: they carry requests of many clients.
         """
         if self._max_per_address and client is not None:
-            key = _address_key(client[0])
-            if self._open[key] >= self._max_per_address and not contains(self._exempt, _address(client[0])):
+            limits = _limits_of(client[0])
+            is_full = any(self._open[key] >= factor * self._max_per_address for key, factor in limits)
+            if is_full and not contains(self._exempt, _address(client[0])):
                 self._log(_log.warning, "http.connection_limit_reached", address=client[0])
                 return False
-            self._open[key] += 1
+            self._open.update(key for key, _ in limits)
         self.slot.add_connection()
         return True
 
@@ -57,10 +58,10 @@ class ConnectionLimiter:
         self.slot.remove_connection()
         if not self._max_per_address or client is None:
             return
-        key = _address_key(client[0])
-        self._open[key] -= 1
-        if not self._open[key]:
-            del self._open[key]
+        for key, _ in _limits_of(client[0]):
+            self._open[key] -= 1
+            if not self._open[key]:
+                del self._open[key]
 
     def report_accept_failure(self, error: OSError) -> None:
         self._log(_log.warning, "http.accept_failed", reason=error.strerror)
@@ -71,9 +72,15 @@ def _address(host: str) -> Address:
 
 
 @lru_cache(MAX_CACHED_ADDRESSES)
-def _address_key(host: str) -> Hashable:
-    """Returns the IPv4 address itself, or the /64 network of an IPv6 address: a client usually has all of it."""
-    return client_network(_address(host)) if ":" in host else host
+def _limits_of(host: str) -> tuple[tuple[Hashable, int], ...]:
+    """Returns what a connection counts for, and how many times the limit that may have.
+
+    This is the IPv4 address, or the /64 of an IPv6 address, of which a client usually has all, and the /48 around it.
+    """
+    if ":" not in host:
+        return ((host, 1),)
+    network, site = client_networks(_address(host))
+    return ((network, 1),) if site is None else ((network, 1), (site, SITE_FACTOR))
 
 
 async def accept_forever(

@@ -2,7 +2,8 @@
 
 Otherwise they would wait for each other: after some seconds of overload, every client gets its answer when it no longer
 waits for it. A process is overloaded while it works at many requests and those that it finishes have taken too long.
-Requests that wait for an event, such as held polls, do not count. A short burst is served as a whole.
+Requests that wait for an event, such as held polls, or for their client do not count: otherwise a few hundred clients
+that send or read slowly would make it refuse all others. A short burst is served as a whole.
 """
 
 import trio
@@ -55,3 +56,10 @@ class Admission:
         if began:
             self._active -= 1
         return 0.0
+
+    def resume(self, began: float, held_at: float) -> float:
+        """Counts a held request again. Returns a ``began`` without its wait, or 0 for a ``began`` of 0."""
+        if not began:
+            return 0.0
+        self._active += 1
+        return began + trio.current_time() - held_at

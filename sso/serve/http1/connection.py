@@ -1,14 +1,17 @@
-"""One connection: serves its requests one after the other, and a WebSocket as the last one, in one task."""
+"""One connection: serves its requests one after the other, and a WebSocket as the last one, in one task.
+
+This file has more than 300 lines because the state of a connection is one object, of which there are thousands.
+"""
 
 import socket
-from collections.abc import Awaitable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Awaitable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import Enum
 from typing import NoReturn
 
 import structlog
 import trio
-from trio import sleep
+from trio import current_time, sleep
 from trio.lowlevel import checkpoint, wait_readable, wait_writable
 
 from sso.log import current_request_id
@@ -119,6 +122,16 @@ class Connection:
     def hold(self) -> None:
         """The request waits for an event: it is no work that others wait for."""
         self._began = self.context.admission.hold(self._began)
+
+    @contextmanager
+    def _waiting_for_client(self) -> Iterator[None]:
+        """Inside this context, the request waits for its client: it is no work that others wait for."""
+        began, waits_since = self._began, current_time()
+        self.hold()
+        try:
+            yield
+        finally:
+            self._began = self.context.admission.resume(began, waits_since)
 
     def _serve_request(self) -> Awaitable[bool]:
         """Starts the application. The result is whether another request may follow.
@@ -232,7 +245,8 @@ class Connection:
         """Appends further bytes of a body to the buffer."""
         self._state, self.deadline = ConnectionState.BODY, deadline
         try:
-            data = await self._read(MAX_READ)
+            with self._waiting_for_client():
+                data = await self._read(MAX_READ)
         finally:
             self._state, self.deadline = ConnectionState.RESPONSE, NEVER  # also if the handler stops waiting
         if not data:
@@ -241,17 +255,20 @@ class Connection:
 
     async def write(self, data: bytes) -> None:
         try:
-            sent = self.sock.send(data)
+            sent = self._send_at_once(data)
             if sent < len(data):
                 self.deadline = self.context.clock.now + self.context.limits.write_s
-                await self._write_remaining(memoryview(data)[sent:])
+                with self._waiting_for_client():
+                    await self._write_remaining(memoryview(data)[sent:])
                 self.deadline = NEVER
-        except BlockingIOError:
-            self.deadline = self.context.clock.now + self.context.limits.write_s
-            await self._write_remaining(data)
-            self.deadline = NEVER
         except OSError:
             await self.abort()
+
+    def _send_at_once(self, data: bytes) -> int:
+        try:
+            return self.sock.send(data)
+        except BlockingIOError:
+            return 0
 
     async def _write_remaining(self, data: bytes | memoryview) -> None:
         remaining = memoryview(data)

@@ -69,6 +69,15 @@ def test_connections_of_ipv6_clients_are_counted_per_64(first: str, second: str,
     assert limiter.admit((first, 3))
 
 
+def test_networks_of_one_ipv6_48_have_ten_times_the_limit_of_connections_together() -> None:
+    limiter = ConnectionLimiter(ServerLimits(per_address=2))
+    clients = [(f"2001:db8:1:{number:x}::1", number) for number in range(21)]
+    assert [limiter.admit(client) for client in clients] == [True] * 20 + [False]
+    assert limiter.admit(("2001:db8:2::1", 1)), "another /48"
+    limiter.release(clients[0])
+    assert limiter.admit(clients[20])
+
+
 class Addresses:
     """An application that records the addresses in the scope."""
 

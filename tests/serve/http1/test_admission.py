@@ -1,21 +1,24 @@
 """A process that is overloaded refuses new requests, and serves them again when the overload is over."""
 
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 import trio
-import trio.testing
+from trio.testing import MockClock
 
+from sso.serve.http1 import admission as admission_module
 from sso.serve.http1 import connection as connection_module
 from sso.serve.http1.admission import EVIDENCE_S, MIN_ACTIVE, REFUSAL_PAUSE_S, SLOW_S, Admission
 from sso.serve.http1.rejections import simple_body_length
-from tests.kit.raw_http import reply, serving
+from tests.kit.raw_http import RunningServer, read_body, reply, serving
 
 SOME = 10  # so many requests tell the average
 
 
 async def test_many_slow_requests_are_an_overload_and_held_ones_are_not(
-    autojump_clock: trio.testing.MockClock,
+    autojump_clock: MockClock,
 ) -> None:
     admission = Admission()
     await trio.sleep(1)  # a request never begins at 0
@@ -87,3 +90,66 @@ async def test_refused_client_keeps_its_connection_and_health_checks_are_answere
         await connection.send(b"POST /login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         assert (await connection.response()).headers["connection"] == "close"
         assert await connection.is_closed()
+
+
+CLIENTS = 5
+QUICK = b"GET /quick HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.fixture
+def five_are_an_overload(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission_module, "MIN_ACTIVE", CLIENTS)
+    monkeypatch.setattr(admission_module, "SLOW_S", -1.0)
+    monkeypatch.setattr(admission_module, "EVIDENCE_S", float("inf"))
+
+
+class SlowApplication:
+    """Reads the body, waits for a word to proceed if there was one, and replies with more than the kernel buffers."""
+
+    def __init__(self) -> None:
+        self.working = 0
+        self.all_work = trio.Event()
+        self.proceed = trio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if await read_body(receive):
+            self.working += 1
+            if self.working == CLIENTS:
+                self.all_work.set()
+            await self.proceed.wait()
+        await reply(send, b"" if scope["path"] == "/quick" else b"a" * 8_000_000)
+
+
+@asynccontextmanager
+async def slow_clients(server: RunningServer, data: bytes) -> AsyncIterator[list[Any]]:
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(await server.open()) for _ in range(CLIENTS)]
+        for client in clients:
+            await client.send(data)
+        await trio.sleep(0.1)  # until the server has read it and waits for the client
+        yield clients
+
+
+@pytest.mark.usefixtures("five_are_an_overload", "virtual_clock")
+async def test_requests_count_while_they_work_and_not_while_they_wait_for_their_body() -> None:
+    application = SlowApplication()
+    async with serving(application) as server:
+        head = b"POST /quick HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n"
+        async with slow_clients(server, head + b"ab") as clients:
+            assert (await server.request(QUICK)).status == 200
+            for client in clients:
+                await client.send(b"cd")
+            with trio.fail_after(60):
+                await application.all_work.wait()
+            assert (await server.request(QUICK)).status == 503
+            application.proceed.set()
+            assert [(await client.response()).status for client in clients] == [200] * CLIENTS
+        assert (await server.request(QUICK)).status == 200
+
+
+@pytest.mark.usefixtures("five_are_an_overload", "virtual_clock")
+async def test_responses_that_the_client_does_not_read_do_not_count() -> None:
+    long = b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n"
+    async with serving(SlowApplication()) as server, slow_clients(server, long) as clients:
+        assert (await server.request(QUICK)).status == 200
+        assert [len((await client.response()).body) for client in clients] == [8_000_000] * CLIENTS
