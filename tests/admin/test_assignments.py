@@ -114,7 +114,9 @@ def test_answer_to_an_assignment_has_only_sections_that_the_caller_may_read(
 ) -> None:
     assigner, user = studio.user(), studio.user()
     studio.give_secret(assigner, app, roles={"canWrite": "all", "canRead": "all"})
-    sections = {name: {"own": {"value": True}} for name in ("public_data", "private_data", "secret_data")}
+    sections: dict[str, Any] = {
+        name: {"own": {"value": True}} for name in ("public_data", "private_data", "secret_data")
+    }
     whole = change(applications, user.user_id, application_id=app, **sections)
     assert whole.json()["data"].keys() >= sections.keys()
     saved = change(Administrator.of(assigner), user.user_id, application_id=app, roles=["player"])

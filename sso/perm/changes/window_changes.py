@@ -69,10 +69,10 @@ class WindowChanges:
 
     async def _try(self, application_id: int, windows: Sequence[TimeWindow], recorded_to: int, now: int) -> bool:
         """Records the begins and ends at one application. Returns False if that failed: it is tried again later."""
-        work = self._record, application_id, windows, recorded_to, now
+        transaction = self._database.contended_transaction
         try:
             with self._database.shares.limit_evaluation(("application", application_id)):
-                await self._database.contended_transaction(EVALUATION_S, *work)
+                await transaction(EVALUATION_S, self._record, application_id, windows, recorded_to, now)
         except (Unreachable, ReadOnly):
             raise
         except Exception as error:  # one application must not stop the others
