@@ -32,6 +32,7 @@ from sso.admin.users import UserResource
 from sso.core.errors import Forbidden, NotFound
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.required_rights import Operation
+from sso.perm.engine.rights import ALL_SECTIONS
 from sso.perm.input.options import read_user_data_options
 from sso.perm.operations.user_data import SavedRecord, UserDataOperations, UserDataQuestion
 from sso.perm.operations.writes import ManagementContext, OperationResult
@@ -102,7 +103,20 @@ class AssignmentResource:
             return await self._operations.save(context, user_id, body.application_id, changes)
 
         async with self._hiding(request, body.application_id):
-            return await write_record(request, self._database, save, read)
+            response = await write_record(request, self._database, save, read)
+        return await self._readable(request, response, user_id, body.application_id)
+
+    async def _readable(
+        self, request: AdminRequest, response: AdminResponse, user_id: str, application_id: int
+    ) -> AdminResponse:
+        """Leaves the sections of the record out that the caller may write, but not read."""
+        caller = request.caller
+        if caller.sees_users or caller.permissions.user_id == user_id or "data" not in response.members:
+            return response
+        sections = await self._visibility.sections(caller.permissions, application_id)
+        hidden = ALL_SECTIONS - sections
+        record = {name: value for name, value in response.members["data"].items() if name not in hidden}
+        return replace(response, members={**response.members, "data": record})
 
     async def holders(self, request: AdminRequest) -> AdminResponse:
         """The users to whom roles of the application are assigned, by role. Callers who see users get logins too."""

@@ -18,6 +18,13 @@ class TooManyAdminRequests(RetryLater):
     message = "too many requests, try again later"
 
 
+class TooManyLargeSaves(RetryLater):
+    """The caller has saved large own data too often: every version of them is kept for as long as the audit trail."""
+
+    status = 429
+    message = "too many saves of large own data, try again later"
+
+
 class InsufficientAuthentication(Forbidden):
     """The caller's sign-in was without a second factor. The header says what to ask for (RFC 9470)."""
 

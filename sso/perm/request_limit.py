@@ -10,6 +10,7 @@ from typing import Any
 
 from sso.db.connection_share import ConnectionShares
 from sso.db.rate_limit import RateLimiter
+from sso.perm.accepted_credentials import ENDPOINT_RULES
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
 from sso.perm.errors import TooManyAdminRequests
@@ -50,4 +51,6 @@ def is_frequent_read(path: str, fields: dict[str, Any]) -> bool:
 def _is_save_of_own_service(path: str, fields: dict[str, Any], caller: Caller) -> bool:
     """Returns whether a game server saves the data of a user at its own application, which it does as often as users
     play."""
-    return path == "/meta/data" and caller.service_id is not None and fields.get("application_id") == caller.service_id
+    if path != "/meta/data" or caller.service_id is None:
+        return False
+    return ENDPOINT_RULES[path].application_of(fields, caller.service_id) == caller.service_id

@@ -109,6 +109,25 @@ def test_caller_who_assigns_roles_of_one_application_assigns_no_others(studio: S
     assert caller.get(f"/applications/{other}/holders").status_code == 403
 
 
+def test_answer_to_an_assignment_has_only_sections_that_the_caller_may_read(
+    studio: Studio, applications: Administrator, app: int
+) -> None:
+    assigner, user = studio.user(), studio.user()
+    studio.give_secret(assigner, app, roles={"canWrite": "all", "canRead": "all"})
+    sections: dict[str, Any] = {
+        name: {"own": {"value": True}} for name in ("public_data", "private_data", "secret_data")
+    }
+    whole = change(applications, user.user_id, application_id=app, **sections)
+    assert whole.json()["data"].keys() >= sections.keys()
+    saved = change(Administrator.of(assigner), user.user_id, application_id=app, roles=["player"])
+    assert saved.json()["data"] == {
+        "user_id": user.user_id,
+        "application_id": app,
+        "roles": ["player"],
+        "public_data": sections["public_data"],
+    }
+
+
 def test_holders_of_a_role_are_paged(studio: Studio, applications: Administrator) -> None:
     application_id = studio.application()
     users = sorted(studio.user().user_id for _ in range(5))

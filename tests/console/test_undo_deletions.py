@@ -49,6 +49,30 @@ def test_deleted_group_gets_everything_back(studio: Studio, root: Administrator,
     assert "the record exists again" in reason_at(root_browser, "group.delete")
 
 
+def test_deleted_group_comes_back_without_roles_that_became_protected(
+    studio: Studio, root: Administrator, root_browser: ConsoleBrowser
+) -> None:
+    project_id, manager = studio.project(), studio.user()
+    application_id = studio.application(project_id=project_id)
+    for role in ({"application_id": application_id, "name": name} for name in ("tester", "guard")):
+        change(root, "POST", "/roles", **role)
+    change(root, "POST", "/roles", application_id=1, name="keeper")
+    group_id = change(root, "POST", "/groups", project_id=project_id, title="Testers")["group_id"]
+    actions = [{"group_id": group_id, "role": name, "action": "grant"} for name in ("tester", "guard")]
+    services = {str(application_id): {"groups": actions}}
+    change(root, "PATCH", f"/projects/{project_id}", settings={"services": services})
+    members = f"/projects/{project_id}/members"
+    change(root, "POST", members, user_id=manager.user_id, roles={"groups": {group_id: ["keeper", "viewer"]}})
+    change(root, "DELETE", f"/groups/{group_id}")
+    for role_id in (f"{application_id}/tester", "1/keeper"):
+        change(root, "PATCH", f"/roles/{role_id}", protected=True)
+    undo_last(root_browser, "group.delete")
+    settings = root.data(f"/projects/{project_id}")["settings"]
+    assert settings["services"] == {str(application_id): {"groups": actions[1:]}}
+    assert root.data(f"{members}/{manager.user_id}")["roles"] == {"groups": {group_id: ["viewer"]}}
+    change(root, "DELETE", "/roles/1/keeper")
+
+
 def test_deleted_role_is_given_back_to_its_users_and_groups(
     studio: Studio, root: Administrator, root_browser: ConsoleBrowser
 ) -> None:

@@ -131,6 +131,22 @@ def test_questions_about_a_merged_user_are_about_the_account(
         assert answers(guest) == answers(middle) == answers(account) == expected
 
 
+def test_data_of_a_merged_user_cannot_be_saved(server: Server, root: Administrator, studio: Studio) -> None:
+    (game,) = new_games(server, 1)
+    guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
+    fields: dict[str, Any] = {"action": "save", "application_id": game}
+    data = {"user_id": guest, "roles": ["a"]}
+    assert studio.root.call("meta/data", **fields, data=data).status == 200
+    merge(root, guest, account)
+    refused = studio.root.call("meta/data", **fields, data=data | {"roles": ["b"]})
+    assert (refused.status, "user_id: the user was merged into another one" in refused.body["error"]) == (409, True)
+    body = {"application_id": game, "public_data": {"level": {"value": True}}}
+    assert root.request("PATCH", f"/users/{guest}/permissions", json=body).status_code == 409
+    assert permissions(root, [guest, account], [game]) == [["private_data.a"]] * 2
+    assert unmerge(root, account, guest).json()["data"] == {"changed": []}
+    assert studio.root.call("meta/data", **fields, data=data | {"roles": ["b"]}).status == 200
+
+
 def test_what_was_changed_since_the_merge_is_reported_and_kept(
     server: Server, root: Administrator, studio: Studio
 ) -> None:

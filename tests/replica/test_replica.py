@@ -1,5 +1,6 @@
 """A replica gives the answers of the service, whatever changes."""
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -23,6 +24,29 @@ def test_replica_answers_like_the_service_after_random_changes(game: Game, seed:
             history.append(game.change(random))
             game.assert_equal(replica, "\n".join(history))
         assert game.refused < len(history) / 2, history
+
+
+def test_replica_answers_about_merged_users_like_the_service(game: Game, tmp_path: Path) -> None:
+    guest, middle, account = game.users[:3]
+    for user_id in (guest, account):
+        data = {"user_id": user_id, "private_data": {"sell": {"value": user_id == account}}}
+        game.call("meta/data", action="save", application_id=game.app, data=data)
+
+    def request(user_id: str, operation: str, **body: str) -> None:
+        game.try_request("POST", f"/users/{user_id}/{operation}", body)
+        assert game.refused == 0
+
+    with game.replica(data_dir=tmp_path) as replica:
+        game.assert_equal(replica, "at first")
+        request(guest, "merge", into=middle)
+        request(middle, "merge", into=account)
+        game.assert_equal(replica, "merged")
+    with game.replica(data_dir=tmp_path) as replica:
+        game.assert_equal(replica, "restored from the file")
+    with game.replica() as replica:
+        game.assert_equal(replica, "read anew")
+        request(account, "unmerge", **{"from": middle})
+        game.assert_equal(replica, "separated")
 
 
 class NewEnemy:

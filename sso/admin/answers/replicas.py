@@ -26,4 +26,5 @@ class NamedAttributesJson(TypedDict):
     purchases: list[str]
 
 
-ReplicaUserJson: TypeAlias = list[Any]  # user id, domain, tags, purchases, guest, bans, own data, roles, groups
+# User id, domain, tags, purchases, guest, bans, own data, roles, groups; and the user whom this one was merged into.
+ReplicaUserJson: TypeAlias = list[Any]

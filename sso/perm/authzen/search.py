@@ -79,9 +79,12 @@ def _read_page(value: object) -> SearchPage:
         raise FieldError(("page", "limit"), f"must be an integer from 1 to {MAX_LIMIT}")
     token = read_text(page.get("token", ""), ("page", "token"), 2048)
     try:
-        return SearchPage(limit, base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode())
+        after = base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode()
     except (binascii.Error, UnicodeError):
         raise unknown_token() from None
+    if "\0" in after:  # the database has no such texts
+        raise unknown_token()
+    return SearchPage(limit, after)
 
 
 def unknown_token() -> FieldError:

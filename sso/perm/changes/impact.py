@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 MAX_EXACT_USERS = 10_000  # a write that may affect more users is evaluated for these only
 MAX_EXAMPLES = 100  # of affected users, in a dry run that is not exact
+MAX_LISTED_BYTES = 8_000_000  # of the texts of all changes of a write; the users of a longer list are only counted
 COUNTED_IN = 1000  # steps of the numbers of users who may be affected, for callers who may not read them
 
 
@@ -16,6 +17,11 @@ class PermissionChange(NamedTuple):
     application_id: int
     gained: tuple[str, ...]
     lost: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Returns about how many bytes the change has in an event or an answer."""
+        return sum(len(entry) + 3 for entries in (self.gained, self.lost) for entry in entries)
 
     @property
     def json(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Limits of what the evaluation of one user at an application depends on.
+"""Limits of what the evaluation of one user at an application, or in a project, depends on.
 
-A write is refused if it adds to an application that is beyond a limit afterwards. One that was beyond it before can be
-made smaller, and changed otherwise. The locks of the write keep other writes from adding meanwhile: a write of roles
-locks the application, and a write of groups shares the locks of all applications of the project.
+A write is refused if it adds to an application or a project that is beyond a limit afterwards. One that was beyond it
+before can be made smaller, and changed otherwise. The locks of the write keep other writes from adding meanwhile: a
+write of roles locks the application, and a write of groups shares the locks of all applications of the project.
 """
 
 from sso.perm.engine.conditions import count_nodes
@@ -12,14 +12,29 @@ from sso.perm.stores.permission_state import PermissionState
 
 MAX_ROLES = 1000  # of one application
 MAX_CONDITION_NODES = 20_000  # of the roles of one application and of the groups of its project, together
+MAX_APPLICATION_BYTES = 8_000_000  # of the schema and the roles of one application, as JSON
+MAX_PROJECT_APPLICATIONS = 1000  # of one project, with those that are removed
 
 
 def check_sizes(before: PermissionState, after: PermissionState) -> None:
-    """Raises PermissionConflict if an application has become too large. Only compiled applications are checked."""
+    """Raises PermissionConflict if an application or a project has become too large.
+
+    Only compiled applications are checked.
+    """
+    _check_applications(before, after)
+    _check_projects(before, after)
+
+
+def _check_applications(before: PermissionState, after: PermissionState) -> None:
     for application_id, new in after.compiled.items():
         old = before.compiled.get(application_id)
         if len(new.roles) > max(MAX_ROLES, len(old.roles) if old else 0):
             raise PermissionConflict(f"application {application_id}: an application has at most {MAX_ROLES} roles")
+        if new.size > max(MAX_APPLICATION_BYTES, old.size if old else 0):
+            raise PermissionConflict(
+                f"application {application_id}: the schema and the roles of an application have at most "
+                f"{MAX_APPLICATION_BYTES} characters of JSON together, and {new.size} after this change"
+            )
         nodes = new.condition_nodes + group_nodes(after.home(application_id))
         if nodes > MAX_CONDITION_NODES:
             nodes_before = (old.condition_nodes if old else 0) + group_nodes(before.home(application_id))
@@ -28,6 +43,22 @@ def check_sizes(before: PermissionState, after: PermissionState) -> None:
                     f"application {application_id}: the conditions of its roles and of the groups of its project have "
                     f"at most {MAX_CONDITION_NODES} nodes together, and {nodes} after this change"
                 )
+
+
+def _check_projects(before: PermissionState, after: PermissionState) -> None:
+    for project_id, new in after.projects.items():
+        old = before.projects.get(project_id)
+        if len(new.applications) > max(MAX_PROJECT_APPLICATIONS, len(old.applications) if old else 0):
+            raise PermissionConflict(
+                f"project_id: a project has at most {MAX_PROJECT_APPLICATIONS} applications, with those that are "
+                f"removed, and {project_id} has {len(new.applications)} after this change"
+            )
+        nodes = group_nodes(new)
+        if nodes > max(MAX_CONDITION_NODES, group_nodes(old)):
+            raise PermissionConflict(
+                f"project {project_id}: the conditions of its groups have at most {MAX_CONDITION_NODES} nodes "
+                f"together, and {nodes} after this change"
+            )
 
 
 def applications_with_more_groups(before: PermissionState, after: PermissionState) -> list[int]:

@@ -2,6 +2,7 @@
 
 The state before the write is kept in memory: applications, projects, memberships and attributes. Candidates are found
 after the write, by the difference of the states. Only records that the scope names change: they are read before it.
+The steps share these states, so the file has a little over 300 lines.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,13 @@ from sso.perm.changes.assertion_check import AssertionCheck, check_application
 from sso.perm.changes.candidates import Candidates, attributes_that_differ, find_candidates, is_removed
 from sso.perm.changes.equal_users import EqualUsers, named_by_states
 from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, parts, read_member_projects
-from sso.perm.changes.impact import MAX_EXACT_USERS, Impact, PermissionChange, permission_change
+from sso.perm.changes.impact import (
+    MAX_EXACT_USERS,
+    MAX_LISTED_BYTES,
+    Impact,
+    PermissionChange,
+    permission_change,
+)
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.size_limits import applications_with_more_groups, check_sizes
 from sso.perm.changes.touched_facts import find_touched
@@ -39,6 +46,7 @@ class StateComparison:
     _records: dict[tuple[str, int], UserRow] = field(default_factory=dict)  # before the write
     _evaluations: int = 0
     _work: int = 0  # see `MAX_WORK`
+    _listed_bytes: int = 0  # see `MAX_LISTED_BYTES`
 
     async def lock_accounts(self, tx: Transaction) -> None:
         """Locks the users in the scope. Users are locked before applications, as by the creation of projects."""
@@ -187,7 +195,7 @@ class StateComparison:
         application_id = candidates.application_id
         await self._compile_unchanged(tx, application_id)
         user_ids = await candidates.find(tx)
-        limit = 0 if self._work > MAX_WORK else min(MAX_EXACT_USERS, MAX_EVALUATIONS - self._evaluations)
+        limit = 0 if self._is_exhausted else min(MAX_EXACT_USERS, MAX_EVALUATIONS - self._evaluations)
         if len(user_ids) > limit:
             self.unevaluated[application_id] = await candidates.count(tx)
             user_ids = self._with_known_records(application_id, user_ids, accounts)
@@ -204,7 +212,7 @@ class StateComparison:
             for part in parts(list(rows.values()), is_large=is_large):
                 work = application_id, part, accounts, equal_users, known, check
                 changes += await run_pure(tx, len(part) > FEW_USERS or is_large, self._compare_rows, *work)
-                if self._work > MAX_WORK:
+                if self._is_exhausted:
                     self.unevaluated[application_id] = await candidates.count(tx)
                     return changes
         return changes
@@ -221,12 +229,14 @@ class StateComparison:
         """``known`` has the changes of users with these keys of ``equal_users``."""
         changes: list[PermissionChange] = []
         for row in rows:
+            if self._is_exhausted:
+                break
             user_id = row.user.user_id
             named = user_id in accounts or (user_id, application_id) in self._records
             key = None if named or application_id in check.assertions else equal_users.key(row)
             if key is not None and key in known:
                 if (same := known[key]) is not None:
-                    changes.append(same._replace(user_id=user_id))
+                    self._add_change(changes, same._replace(user_id=user_id))
                 continue
             is_created = user_id in accounts and user_id not in self.accounts_before
             before = None if is_created else self._evaluate_before(application_id, row)
@@ -239,8 +249,17 @@ class StateComparison:
             if key is not None:
                 known[key] = change
             if change is not None:
-                changes.append(change)
+                self._add_change(changes, change)
         return changes
+
+    def _add_change(self, changes: list[PermissionChange], change: PermissionChange) -> None:
+        self._listed_bytes += change.size
+        changes.append(change)
+
+    @property
+    def _is_exhausted(self) -> bool:
+        """Returns whether the write has evaluated, or lists, as much as it may."""
+        return self._work > MAX_WORK or self._listed_bytes > MAX_LISTED_BYTES
 
     def _condition_nodes(self, application_id: int) -> int:
         states = (self.before, self.after)

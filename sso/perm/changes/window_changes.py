@@ -5,13 +5,14 @@ first. After a time without any worker, the events are about the difference sinc
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
 import trio
 
 from sso.db.database import Database
-from sso.db.errors import DatabaseError
+from sso.db.errors import DatabaseError, ReadOnly, Unreachable
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.changes.assertion_check import AssertionCheck
 from sso.perm.changes.candidates import Candidates
@@ -24,6 +25,7 @@ from sso.perm.changes.writer import EVALUATION_S
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.time_windows import TimeWindow
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.locks import lock_applications
 from sso.perm.stores.permission_state import PermissionState
@@ -56,18 +58,34 @@ class WindowChanges:
         """Records the begins and ends up to now. Returns the moment of the next one."""
         now = int(self._database.clock.now())
         recorded_to, windows = await self._database.transaction(read_windows, now)
-        due = {key for key, window in windows if window.period(recorded_to).until <= now}
-        for application_id in sorted(due):
-            with self._database.shares.limit_evaluation(("application", application_id)):
-                await self._database.contended_transaction(EVALUATION_S, self._record, application_id, recorded_to, now)
-        if due or recorded_to < now - INTERVAL_S / 2:
+        due: dict[int, list[TimeWindow]] = {}
+        for application_id, window in windows:
+            if window.period(recorded_to).until <= now:
+                due.setdefault(application_id, []).append(window)
+        are_recorded = [await self._try(key, due[key], recorded_to, now) for key in sorted(due)]
+        if all(are_recorded) and (due or recorded_to < now - INTERVAL_S / 2):
             await self._database.transaction(advance, ALL_APPLICATIONS, now)
         return min((window.period(now).until for _, window in windows), default=float("inf"))
 
-    async def _record(self, tx: Transaction, application_id: int, recorded_to: int, now: int) -> None:
+    async def _try(self, application_id: int, windows: Sequence[TimeWindow], recorded_to: int, now: int) -> bool:
+        """Records the begins and ends at one application. Returns False if that failed: it is tried again later."""
+        transaction = self._database.contended_transaction
+        try:
+            with self._database.shares.limit_evaluation(("application", application_id)):
+                await transaction(EVALUATION_S, self._record, application_id, windows, recorded_to, now)
+        except (Unreachable, ReadOnly):
+            raise
+        except Exception as error:  # one application must not stop the others
+            log.warning("time_windows.recording_failed", application_id=application_id, reason=repr(error))
+            return False
+        return True
+
+    async def _record(
+        self, tx: Transaction, application_id: int, windows: Sequence[TimeWindow], recorded_to: int, now: int
+    ) -> None:
         await lock_applications(tx, [application_id])
         since = await read_moment(tx, application_id, recorded_to)
-        if since >= now:  # another worker was faster
+        if all(window.period(since).until > now for window in windows):  # all of them are recorded already
             return
         comparison = WindowComparison(self._facts, Scope(), now, since=since)
         changes = await comparison.compare(tx, application_id)

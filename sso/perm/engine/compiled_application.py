@@ -105,6 +105,7 @@ class CompiledApplication:
     condition_index: ConditionIndex
     schema_rules: Mapping[str, RuleSource]  # the rules, by path, that the schema gives to every user
     is_large: bool = False  # work with all its roles takes many milliseconds
+    size: int = 0  # of the stored schema and roles, in characters of JSON
 
     @cached_property
     def condition_nodes(self) -> int:
@@ -148,6 +149,7 @@ def compile_application(
     records: Iterable[RoleRecord] = (),
     *,
     is_large: bool = False,
+    size: int = 0,
 ) -> CompiledApplication:
     roles = {record.name: CompiledRole(record) for record in records}
     schema_rules = {
@@ -161,7 +163,9 @@ def compile_application(
         name: role.record.condition for name, role in roles.items() if role.record.condition and not role.is_default
     }
     index = ConditionIndex(conditions, lambda name: roles[name].condition or NEVER)
-    compiled = CompiledApplication(application_id, version, schema, roles, default_roles, index, schema_rules, is_large)
+    compiled = CompiledApplication(
+        application_id, version, schema, roles, default_roles, index, schema_rules, is_large, size
+    )
     if is_large:  # this is a thread, and later uses are on the event loop
         _ = compiled.depends_on_address, compiled.condition_nodes, compiled.windows
     return compiled

@@ -21,6 +21,7 @@ from sso.perm.operations.writes import OperationContext, OperationResult, Permis
 from sso.perm.stores.applications import (
     application_name_conflicts,
     create_application,
+    key_file_conflict,
     read_application_row,
     remove_application,
     restore_application,
@@ -136,9 +137,7 @@ class ApplicationOperations:
             elif not rights.allow(Operation.APPLICATION_MOVE):
                 raise Forbidden("only root moves an application from or to no project")
         if await self._keys.has_file(application_id):
-            raise PermissionConflict(
-                "the application has a key file, which would be valid in the other project: remove it"
-            )
+            raise key_file_conflict()
 
     async def _update(
         self, context: OperationContext, rights: CallerRights, application_id: int, changes: dict[str, Any]

@@ -10,6 +10,7 @@ import orjson
 from sso.core.errors import Forbidden, NotFound
 from sso.core.field_errors import FieldError
 from sso.db.database import Database
+from sso.db.rate_limit import WindowLimiter
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.caller import Caller
@@ -17,6 +18,7 @@ from sso.perm.changes.scope import Scope
 from sso.perm.engine.records import Assignment, RoleRecord, Schema
 from sso.perm.engine.render import DEFAULT_OPTIONS, Options, earliest_role_end, render
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE, SECTIONS
+from sso.perm.errors import TooManyLargeSaves
 from sso.perm.input import validators
 from sso.perm.input.protected_rules import shadowed_private_rules
 from sso.perm.input.roles import read_assignments
@@ -31,6 +33,9 @@ from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_of
 from sso.perm.stores.user_data import read_assigned_roles, save_record
 from sso.telemetry.counters import PERMISSION_CHECKS
+
+MAX_LARGE_SAVES = 60  # of own records in an hour, by users who may not save those of others
+_LARGE_SAVES = WindowLimiter("large own data", MAX_LARGE_SAVES, 3600)
 
 
 class UserDataQuestion(NamedTuple):
@@ -231,7 +236,17 @@ async def _save(
         _refuse_shadows(sections["public_data"], schema_of(application), roles)
     if application_id == CENTRAL_APPLICATION_ID and assigned is not None and not rights.is_root:
         await _refuse_root_change(tx, user_id, assigned)
-    return await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)
+    record = await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)
+    written = {*sections, *(() if assigned is None else ("roles",))}
+    if is_own and not written <= rights.granted.writable_sections(own=False):
+        await _count_large_save(tx, user_id, record)
+    return record
+
+
+async def _count_large_save(tx: Transaction, user_id: str, record: dict[str, Any]) -> None:
+    """Limits how much history users can make, who save as often as they want. Raises TooManyLargeSaves."""
+    if is_large_json(record) and (wait_s := await _LARGE_SAVES.add(tx, user_id)):
+        raise TooManyLargeSaves(wait_s)
 
 
 def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:

@@ -19,6 +19,7 @@ from sso.perm.replica.definition import Definition, right_tree
 from sso.perm.stores.loaded_facts import LoadedFacts
 
 MAX_LOADED = 20_000  # users, or groups of equal users, whose permissions are kept
+MAX_MERGES = 100  # one after the other; while changes are applied, two users may seem to be merged into each other
 NOBODY = orjson.dumps([None, None, None, False, None, None, None, None])  # the row of a user without anything
 
 
@@ -28,6 +29,7 @@ class ReplicaCopy:
 
     def __init__(self, definition: Definition) -> None:
         self._rows: dict[str, bytes] = {}
+        self._aliases: dict[str, str] = {}  # users who were merged, each with the user into whom
         self._shared: dict[bytes, bytes] = {NOBODY: NOBODY}
         self.use(definition)
 
@@ -48,14 +50,14 @@ class ReplicaCopy:
     def add(self, rows: Iterable[list[Any]]) -> None:
         """Adds or replaces users. A row begins with the id of its user."""
         for user_id, *row in rows:
-            encoded = orjson.dumps(row)
-            self._rows[user_id] = self._shared.setdefault(encoded, encoded)
+            self.add_encoded(user_id, orjson.dumps(row))
         if len(self._shared) > 2 * len(self._rows) + 1000:  # rows that nobody has any more
             self._shared = {row: row for row in (NOBODY, *self._rows.values())}
 
     def remove(self, user_ids: Iterable[str]) -> None:
         for user_id in user_ids:
             self._rows.pop(user_id, None)
+            self._aliases.pop(user_id, None)
 
     def rows(self) -> Iterable[tuple[str, bytes]]:
         """The users with their rows, for a copy on disk."""
@@ -63,12 +65,18 @@ class ReplicaCopy:
 
     def add_encoded(self, user_id: str, row: bytes) -> None:
         self._rows[user_id] = self._shared.setdefault(row, row)
+        if row.endswith(b'"]'):  # no other row ends with a text
+            self._aliases[user_id] = orjson.loads(row)[-1]
+        else:
+            self._aliases.pop(user_id, None)
 
     def load(self, user_id: str, *, exact: bool = False) -> LoadedFacts:
         """Returns the facts about a user, who may not exist.
 
-        Unless ``exact``, they may be those of another user with the same permissions.
+        Facts about a user who was merged into another one are those about that one. Unless ``exact``, they may be those
+        of another user with the same permissions.
         """
+        user_id = self._merged_into(user_id)
         (definition, loaded), row = self._current, self._rows.get(user_id)
         is_named = exact or row is None or user_id in definition.named_users
         key: Any = (user_id, row) if is_named else row
@@ -79,9 +87,17 @@ class ReplicaCopy:
                 loaded.popitem(last=False)
         return known
 
+    def _merged_into(self, user_id: str) -> str:
+        for _ in range(MAX_MERGES):
+            into = self._aliases.get(user_id)
+            if into is None or into not in self._rows:
+                break
+            user_id = into
+        return user_id
+
 
 def _loaded_facts(definition: Definition, user_id: str, row: bytes | None) -> LoadedFacts:
-    domain, tags, purchases, is_guest, bans, own, roles, groups = orjson.loads(row or NOBODY)
+    domain, tags, purchases, is_guest, bans, own, roles, groups, *_ = orjson.loads(row or NOBODY)
     user = UserFacts(user_id, domain or "", frozenset(tags or ()), frozenset(purchases or ()), None, is_guest)
     facts = PermissionFacts(
         user=user,

@@ -13,7 +13,7 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Transaction
+from sso.db.transaction import Runner, Transaction
 
 _ADD = Statement(
     """INSERT INTO application_keys (application_id, id, source, pem) VALUES (:application_id, :id, :source, :pem)
@@ -81,13 +81,18 @@ class StoredApplicationKeys:
 
     async def is_imported(self, application_id: int) -> bool:
         """Returns whether another node has a file with a key of the application."""
-        is_imported: bool = await self._database.value(_IS_IMPORTED, application_id=application_id, node=self._node)
-        return is_imported
+        return await has_key_file(self._database, application_id, self._node)
 
     async def active_applications(self, application_ids: Collection[int]) -> frozenset[int]:
         """Returns those of the applications that are not removed and not in a removed project."""
         rows = await self._database.rows(_ACTIVE_APPLICATIONS, ids=list(application_ids)) if application_ids else ()
         return frozenset(row["application_id"] for row in rows)
+
+
+async def has_key_file(runner: Runner, application_id: int, node: str = "") -> bool:
+    """Returns whether a node other than ``node`` has a file with a key of the application."""
+    has_file: bool = await runner.value(_IS_IMPORTED, application_id=application_id, node=node)
+    return has_file
 
 
 async def add_custom_key(tx: Transaction, actor: AuditActor, application: Mapping[str, Any], pem: str) -> str:

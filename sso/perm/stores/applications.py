@@ -207,6 +207,12 @@ async def _end_signing_keys(tx: Transaction, actor: AuditActor, old: Row) -> Non
         await trail.write(tx, actor, "application.key.remove", f"{application_id}/{kid}", {"kid": kid}, None, **scope)
 
 
+def key_file_conflict() -> FieldError:
+    """Returns the error for a move of an application that a node has a key file of, which would stay valid."""
+    text = "the application has a key file, which would be valid in the other project: remove it"
+    return FieldError(("project_id",), text, status=409)
+
+
 @contextmanager
 def application_name_conflicts() -> Iterator[None]:
     """Turns the violation of a unique name inside this block into FieldError."""

@@ -13,7 +13,7 @@ import trio
 from sso.db.connection_share import without_share
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Runner
+from sso.db.transaction import Runner, run_pure
 from sso.perm.engine import compiled_application
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.records import RoleRecord
@@ -88,14 +88,14 @@ async def compile_application(
     runner: Runner, application_id: int, revision: int, row: Mapping[str, Any]
 ) -> CompiledApplication:
     """Compiles the schema and the roles in a row of `application_sql`, in a thread of ``runner`` if they are large."""
-    is_large = sum(len(row[section]) for section in SECTIONS) + sum(map(len, row["roles"])) > LARGE_BYTES
-    if is_large:
-        return await runner.run_in_thread(_compile, application_id, revision, row, is_large)
-    return _compile(application_id, revision, row, is_large)
+    size = sum(len(row[section]) for section in SECTIONS) + sum(map(len, row["roles"]))
+    return await run_pure(runner, size > LARGE_BYTES, _compile, application_id, revision, row, size)
 
 
-def _compile(application_id: int, revision: int, row: Mapping[str, Any], is_large: bool) -> CompiledApplication:
+def _compile(application_id: int, revision: int, row: Mapping[str, Any], size: int) -> CompiledApplication:
     # One role at a time, so that the thread does not hold the interpreter while it decodes all of them.
     records = [RoleRecord(**orjson.loads(role)) for role in row["roles"]]
     schema = complete_schema({section: orjson.loads(row[section]) for section in SECTIONS})
-    return compiled_application.compile_application(application_id, revision, schema, records, is_large=is_large)
+    return compiled_application.compile_application(
+        application_id, revision, schema, records, is_large=size > LARGE_BYTES, size=size
+    )

@@ -13,7 +13,10 @@ from sso.audit.trail import AuditActor
 from sso.core.field_errors import FieldError
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
+from sso.perm.engine.compiled_application import CompiledApplication
+from sso.perm.engine.held_roles import assignable_through_project
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
+from sso.perm.input.membership import member_role_names
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.project_state import read_resources
 from sso.perm.stores.projects import read_project, save_project
@@ -59,6 +62,7 @@ _ROLES_OF_MEMBERS = Statement(f"SELECT DISTINCT t.role {_MEMBERS_BEFORE}")
 _PUT_MEMBERS = Statement(
     f"""INSERT INTO project_members (project_id, user_id, level, resource, role, expired, ttl, position)
     SELECT t.project_id, t.user_id, t.level, t.resource, t.role, t.expired, t.ttl, t.position {_MEMBERS_BEFORE}
+        AND t.role = ANY(CAST(:roles AS text[]))
     ON CONFLICT DO NOTHING RETURNING user_id, level, resource, role"""
 )
 
@@ -108,7 +112,8 @@ class Deletion:
     async def restore_actions(self, project_id: str, was_removed: Callable[[str, dict[str, Any]], bool]) -> None:
         """Restores the roles that a locked project gave to groups, or blocked. ``was_removed`` selects them.
 
-        What names a group, application or role that does not exist now is left out.
+        What names a group, application or role that does not exist now is left out, and a role that a project may not
+        grant now.
         """
         before = await self.tx.row(_PROJECT_BEFORE, commit_id=self.commit_id, project_id=project_id)
         project, resources = await read_project(self.tx, project_id), await read_resources(self.tx, project_id)
@@ -126,21 +131,30 @@ class Deletion:
                 if was_removed(key, action)
                 and action not in present
                 and action["group_id"] in resources.groups
-                and action["role"] in application.roles
+                and _is_possible(action, application)
             ]
             if removed:
                 services[key] = {**services.get(key, {}), "groups": [*present, *removed]}
         await save_project(self.tx, self.actor, project_id, {"settings": {"services": services}})
 
     async def restore_members(self, project_id: str, levels: list[str], resource: str) -> None:
-        """Restores the roles that members of a locked project had at a resource."""
+        """Restores the roles that members of a locked project had at a resource, as far as they may have them now."""
         values = {"commit_id": self.commit_id, "project_id": project_id, "levels": levels, "resource": resource}
-        roles = [row["role"] for row in await self.tx.rows(_ROLES_OF_MEMBERS, **values)]
+        central = await read_application(self.tx, CENTRAL_APPLICATION_ID)
+        assert central is not None
+        known = set(member_role_names(central))
+        roles = [row["role"] for row in await self.tx.rows(_ROLES_OF_MEMBERS, **values) if row["role"] in known]
         async with within_user_limits(self.tx, CENTRAL_APPLICATION_ID, await read_user_limits(self.tx, roles)):
-            members = [dict(row) for row in await self.tx.rows(_PUT_MEMBERS, **values)]
+            members = [dict(row) for row in await self.tx.rows(_PUT_MEMBERS, **values, roles=roles)]
         await self._audit("membership.restore", project_id, {"users": members}, {"users": []}, project_id=project_id)
 
     async def _audit(self, operation: str, target: str, restored: Any, nothing: Any, **scope: Any) -> None:
         if restored != nothing:
             after = restored | {"cause": self.cause}
             await trail.write(self.tx, self.actor, operation, target, nothing, after, **scope)
+
+
+def _is_possible(action: dict[str, Any], application: CompiledApplication) -> bool:
+    """Returns whether a project may give the role of the action to a group, or block it."""
+    role = application.roles.get(action["role"])
+    return role is not None and (action["action"] != "grant" or assignable_through_project(role, generic=False))

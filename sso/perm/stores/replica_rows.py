@@ -1,7 +1,8 @@
 """What a replica of an application keeps: the application's roles, and of each user what they are compared with.
 
 A user is a row of JSON: user id, domain, tags, purchases, whether the user is a guest, bans, own data, assigned roles,
-and groups of the application's project. Attributes that no condition of the application names are left out, and so is
+and groups of the application's project. The row of a user who was merged into another one ends with the id of that
+one. Attributes that no condition of the application names are left out, and so is
 all secret data but the right on which the names of public rules depend.
 """
 
@@ -64,12 +65,13 @@ _USER = f"""jsonb_build_array(
     (SELECT jsonb_agg(jsonb_build_array(s.name, s.expired, s.ttl) ORDER BY s.position) FROM role_assignments s
         WHERE s.user_id = u.user_id AND s.application_id = CAST(:application_id AS int)),
     (SELECT jsonb_agg(gu.group_id ORDER BY gu.group_id) FROM group_users gu JOIN user_groups g ON g.id = gu.group_id
-        WHERE gu.user_id = u.user_id AND g.project_id = CAST(:project_id AS text)))"""
+        WHERE gu.user_id = u.user_id AND g.project_id = CAST(:project_id AS text))
+    ) || CASE WHEN u.merged_into IS NULL THEN CAST('[]' AS jsonb) ELSE jsonb_build_array(u.merged_into) END"""
 _COLUMNS = f"""SELECT max(u.user_id) AS last, count(*) AS number,
     coalesce(string_agg(CAST({_USER} AS text), ','), '') AS rows"""
 _PAGE = Statement(
     f"""{_COLUMNS} FROM (
-        SELECT user_id, login, login_key, tags, purchases, bans FROM users WHERE user_id > :after
+        SELECT user_id, login, login_key, tags, purchases, bans, merged_into FROM users WHERE user_id > :after
         ORDER BY user_id LIMIT :limit) AS u"""
 )
 _BY_ID = Statement(f"{_COLUMNS} FROM users u WHERE u.user_id = ANY (CAST(:ids AS text[]))")

@@ -11,6 +11,7 @@ from sso.perm.engine.decode import decode_assignments
 from sso.perm.engine.records import Assignment, RoleRecord
 from sso.perm.engine.render import render_assignment
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, SECTIONS
+from sso.perm.errors import PermissionConflict
 from sso.perm.input.references import check_roles_exist, encode_assignments
 from sso.perm.stores.user_limits import within_user_limits
 from sso.perm.stores.user_rows import require_can_administer
@@ -23,11 +24,15 @@ _ROLES = Statement(
     """SELECT name, expired, ttl FROM role_assignments
     WHERE user_id = :user_id AND application_id = :application_id ORDER BY position"""
 )
+# Nothing is written for a user who was merged into another one: nobody would read it.
 _WRITE = Statement(
     """INSERT INTO user_records (user_id, application_id, login, public_data, private_data, secret_data)
-    VALUES (:user_id, :application_id, :login, :public_data, :private_data, :secret_data)
+    SELECT u.user_id, CAST(:application_id AS int), CAST(:login AS jsonb), CAST(:public_data AS jsonb),
+        CAST(:private_data AS jsonb), CAST(:secret_data AS jsonb)
+    FROM users u WHERE u.user_id = :user_id AND u.merged_into IS NULL FOR KEY SHARE
     ON CONFLICT (user_id, application_id) DO UPDATE SET login = excluded.login, public_data = excluded.public_data,
-        private_data = excluded.private_data, secret_data = excluded.secret_data"""
+        private_data = excluded.private_data, secret_data = excluded.secret_data
+    RETURNING user_id"""
 )
 _CLEAR_ROLES = Statement("DELETE FROM role_assignments WHERE user_id = :user_id AND application_id = :application_id")
 _PUT_ROLES = Statement(
@@ -92,7 +97,7 @@ async def save_record(
     """Saves a user's record at a locked application and returns the new record.
 
     Each section in ``sections`` replaces the stored one, ``assigned`` replaces the assigned roles; None keeps them.
-    ``roles`` are the roles of the application.
+    ``roles`` are the roles of the application. Raises PermissionConflict if the user was merged into another one.
     """
     application_id: int = application["application_id"]
     old = await read_record(tx, user_id, application_id)
@@ -109,7 +114,9 @@ async def save_record(
         limits = {item.name: limit for item in assigned if (limit := roles[item.name].user_limit)}
         async with within_user_limits(tx, application_id, limits):
             await _replace_roles(tx, user_id, application_id, assigned)
-    await tx.value(_WRITE, user_id=user_id, application_id=application_id, **{name: new[name] for name in SECTIONS})
+    data = {name: new[name] for name in SECTIONS}
+    if await tx.value(_WRITE, user_id=user_id, application_id=application_id, **data) is None:
+        raise PermissionConflict("user_id: the user was merged into another one; save the data of that user")
     await trail.write(
         tx,
         actor,

@@ -9,8 +9,10 @@ from sso.core.field_errors import FieldError, FieldPath
 from sso.db.transaction import Row, Transaction
 from sso.perm.input.application import ApplicationRecord, read_application_fields
 from sso.perm.input.assertions import read_assertions
+from sso.perm.stores.application_keys import has_key_file
 from sso.perm.stores.applications import (
     create_application,
+    key_file_conflict,
     private_key,
     refuse_removed_application,
     save_application,
@@ -59,6 +61,8 @@ async def apply(
                 summary.record(part.location, CREATED)
                 continue
             changes = _changes(keyring, old, part.fields)
+            if "project_id" in changes and await has_key_file(tx, part.id):
+                raise key_file_conflict()
             if changes or old["removed"]:
                 await save_application(tx, actor, keyring, part.id, changes)
             new_assertions = part.assertions is not None and part.assertions != old["assertions"]

@@ -8,7 +8,7 @@ from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes import state_comparison
-from sso.perm.changes.impact import MAX_EXAMPLES
+from sso.perm.changes.impact import MAX_EXAMPLES, MAX_LISTED_BYTES
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import WRITE, WriteMode
 from sso.perm.stores.builtin_roles import complete_schema
@@ -20,12 +20,15 @@ from sso.state.apply import Applier
 from sso.state.document import parse
 from tests.perm.changes.recorded_events import ADD_USERS, FORGET, events
 
-APP = 60
+APP, OTHER_APP = 60, 61
 SET_LOGIN = Statement("UPDATE users SET login = :login, login_key = :login WHERE user_id = '8001'")
 
 DOCUMENT: dict[str, Any] = {
     "users": [{"user_id": "8001", "login": "ann@one.example"}],
-    "applications": [{"application_id": APP, "name": "Tanks", "assertions": ["ann@one.example may chat.kick"]}],
+    "applications": [
+        {"application_id": APP, "name": "Tanks", "assertions": ["ann@one.example may chat.kick"]},
+        {"application_id": OTHER_APP, "name": "Ships"},
+    ],
     "roles": {
         str(APP): [
             {
@@ -74,3 +77,21 @@ async def test_change_for_too_many_users_is_one_event(applied: Services, monkeyp
     await applied.permissions.writer.write(WRITE, Scope.application(APP), work)
     [(kind, user_id, application_id, data)] = await events(applied)
     assert (kind, user_id, application_id, data) == ("application_changed", None, APP, {"users": most + 1})
+
+
+async def test_long_rules_that_everybody_gains_are_one_event(applied: Services) -> None:
+    """An event for each user would have more than 16 MB of text together."""
+    users = 200
+    await applied.database.value(ADD_USERS, first=1, last=users)
+    rules = {f"{number:060}": {"value": True} for number in range(1000)}
+
+    async def work(tx: Transaction) -> None:
+        row = await lock_application(tx, OTHER_APP)
+        schema = complete_schema(row, {"private_data": {"chat": rules}})
+        await save_schema(tx, AuditActor(), row, schema, await read_roles(tx, OTHER_APP))
+
+    dry = await applied.permissions.writer.write(WriteMode(dry_run=True), Scope.application(OTHER_APP), work)
+    assert (dry.impact.total, dry.impact.is_exact) == (users + 1, False)
+    assert sum(change.size for change in dry.impact.changes) < 1.1 * MAX_LISTED_BYTES
+    await applied.permissions.writer.write(WRITE, Scope.application(OTHER_APP), work)
+    assert await events(applied) == [("application_changed", None, OTHER_APP, {"users": users + 1})]

@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 import trio
 
+from sso.db.transaction import Transaction
 from sso.perm.changes import state_comparison
+from sso.perm.changes.impact import PermissionChange
+from sso.perm.changes.window_changes import WindowComparison
 from sso.perm.stores.time_windows import ALL_APPLICATIONS, read_moment
 from sso.services import Services
 from tests.perm.changes.recorded_events import ADD_USERS, FORGET, events
@@ -119,3 +122,32 @@ async def test_window_that_concerns_too_many_users_is_one_event(
     [(kind, user_id, application_id, data)] = await events(services)
     assert (kind, user_id, application_id) == ("application_changed", None, TANKS)
     assert data["users"] == 101
+
+
+async def test_application_that_fails_does_not_hold_up_the_others(
+    services: Services, clock: ShiftedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = services.permissions.window_changes
+    start = clock.at + 1000
+    await apply(services, document({"from": start}))
+    await changes.record_due()
+    await services.database.value(FORGET)
+    clock.at = start
+    compare, compared = WindowComparison.compare, []
+
+    async def fail_at_tanks(self: WindowComparison, tx: Transaction, application_id: int) -> list[PermissionChange]:
+        compared.append(application_id)
+        if application_id == TANKS:
+            raise KeyError("role")
+        return await compare(self, tx, application_id)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WindowComparison, "compare", fail_at_tanks)
+        for _ in range(2):
+            await changes.record_due()
+            clock.at += 10
+    ships = ("permissions_changed", "8002", SHIPS, GAINED)
+    assert await events(services) == [ships]
+    assert compared == [TANKS, SHIPS, TANKS]  # what is recorded is not compared again
+    await changes.record_due()
+    assert await events(services) == [ships, ("permissions_changed", "8001", TANKS, GAINED)]

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from tests.kit.browser import query
-from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+from tests.perm.endpoints.conftest import FACTOR, ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.team import Team, member, refused
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers
 
@@ -83,6 +83,21 @@ def test_application_with_a_key_file_is_not_moved(team: Team, name: str) -> None
     assert save_as_service(studio, key, source.app, destination.app) == 403
     file.unlink()
     assert move(caller, source.app, destination.id).status == 200
+
+
+def test_apply_does_not_move_an_application_with_a_key_file(team: Team) -> None:
+    source, destination = team.project(), team.project()
+    studio = team.studio
+    sql = """INSERT INTO application_keys (application_id, id, source, pem, node)
+        VALUES ($1, 'kid', 'file', $2, 'another-node')"""
+    query(studio.server, sql, source.app, ServiceKey().pem)
+    document = {"applications": [{"application_id": source.app, "project_id": destination.id}]}
+    headers = {"Authorization": f"Bearer {studio.root.jwt}", "Factor": FACTOR}
+    answer = studio.client.post("/api/admin/state", json=document, headers=headers)
+    assert answer.status_code == 400, answer.text
+    assert "applications[0].project_id: the application has a key file" in answer.json()["error"]
+    query(studio.server, "DELETE FROM application_keys WHERE node = 'another-node'")
+    assert studio.client.post("/api/admin/state", json=document, headers=headers).status_code == 200
 
 
 def test_developer_cannot_end_the_revoke_of_a_protected_role_by_a_move(team: Team) -> None:

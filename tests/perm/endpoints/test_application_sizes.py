@@ -1,11 +1,16 @@
-"""The largest number of roles of an application, and of nodes of conditions: every way to save keeps to them."""
+"""The largest numbers of roles, nodes of conditions and applications: every way to save keeps to them."""
 
 from collections import Counter
 from typing import Any
 
 import pytest
 
-from sso.perm.changes.size_limits import MAX_CONDITION_NODES, MAX_ROLES
+from sso.perm.changes.size_limits import (
+    MAX_APPLICATION_BYTES,
+    MAX_CONDITION_NODES,
+    MAX_PROJECT_APPLICATIONS,
+    MAX_ROLES,
+)
 from tests.kit.browser import query
 from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
 from tests.perm.endpoints.connections import run_concurrently
@@ -13,6 +18,12 @@ from tests.perm.endpoints.connections import run_concurrently
 _ADD_ROLES = """INSERT INTO roles (application_id, name, condition)
     SELECT $1::int, 'r' || n, $3::jsonb FROM generate_series(1, $2::int) AS n"""
 _NEW_REVISION = "UPDATE applications SET revision = revision + 1 WHERE application_id = $1"
+_ADD_LONG_ROLES = """INSERT INTO roles (application_id, name, description)
+    SELECT $1::int, 'long' || n, repeat('x', $3::int) FROM generate_series(1, $2::int) AS n"""
+_ADD_APPLICATIONS = """INSERT INTO applications (name, project_id)
+    SELECT $1 || n, $1 FROM generate_series(1, $2::int) AS n"""
+_ADD_GROUP = """INSERT INTO user_groups (id, project_id, title, conditions)
+    VALUES ($1, $2, 'large', jsonb_build_array(jsonb_build_object('title', 'Many', 'condition', $3::jsonb)))"""
 _COUNT = "SELECT count(*) FROM roles WHERE application_id = $1"
 
 
@@ -97,3 +108,48 @@ def test_conditions_of_roles_and_groups_have_a_limited_number_of_nodes_together(
     query(studio.server, _ADD_ROLES.replace("'r'", "'s'"), app, 5, stored)
     query(studio.server, _NEW_REVISION, app)
     assert save_role(98) == 200, "an application that was too large before can become smaller"
+
+
+def test_groups_of_a_project_without_applications_have_a_limited_number_of_nodes(studio: Studio) -> None:
+    project_id = studio.project()
+    group_id = studio.group(project_id)
+    stored = '{"or": [' + ", ".join('{"tag": "x"}' for _ in range(MAX_CONDITION_NODES - 103)) + ', {"uid": ["1"]}]}'
+    query(studio.server, _ADD_GROUP, "f" * 24, project_id, stored)  # leaves room for 100 nodes
+
+    def save_group(nodes: int) -> ApiResponse:
+        access = {"conditions": [{"title": "Some", "condition": condition(nodes)}]}
+        return studio.root.call("group/access", group_id=group_id, data=access)
+
+    refused = save_group(101)
+    assert refused.status == 409
+    assert f"project {project_id}: the conditions of its groups have at most 20000 nodes" in refused.body["error"]
+    assert save_group(100).status == 200
+
+
+def test_schema_and_roles_of_an_application_have_a_limited_size_together(studio: Studio, project_id: str) -> None:
+    app, root = studio.application(project_id), studio.root
+    query(studio.server, _ADD_LONG_ROLES, app, 8, MAX_APPLICATION_BYTES // 8)
+    query(studio.server, _NEW_REVISION, app)
+    assert root.call("meta/schema", action="get", application_id=app).status == 200, "what exists can be read"
+    refused = root.call("roles", action="save", application_id=app, data={"name": "another"})
+    assert refused.status == 409
+    assert f"at most {MAX_APPLICATION_BYTES} characters of JSON" in refused.body["error"]
+    schema = {"private_data": {"chat": {"kick": {"value": True}}}}
+    assert root.call("meta/schema", action="save", application_id=app, data=schema).status == 409
+    shorter = {"name": "long1", "description": "short"}
+    assert root.call("roles", action="save", application_id=app, data=shorter).status == 200
+    assert root.call("roles", action="save", application_id=app, data={"name": "another"}).status == 200
+
+
+def test_project_has_a_limited_number_of_applications(studio: Studio) -> None:
+    project_id, root = studio.project(), studio.root
+    query(studio.server, _ADD_APPLICATIONS, project_id, MAX_PROJECT_APPLICATIONS - 1)
+    last = studio.application(project_id)
+    created = root.call("application", action="save", data={"name": "One more", "project_id": project_id})
+    assert created.status == 409
+    assert f"project_id: a project has at most {MAX_PROJECT_APPLICATIONS} applications" in created.body["error"]
+    other = studio.application(studio.project())
+    move = {"application_id": other, "project_id": project_id, "name": "Moved"}
+    assert root.call("application", action="save", data=move).status == 409
+    renamed = {"application_id": last, "name": "Renamed"}
+    assert root.call("application", action="save", data=renamed).status == 200

@@ -288,6 +288,11 @@ def test_resources_are_those_of_which_an_evaluation_is_true(shop: Shop) -> None:
         ("subject", {"page": {"token": "eA=="}}, "page.token: must be the next_token"),
         ("resource", {"resource": {"id": "1"}}, "resource.type: must be a string"),
         ("resource", {"page": {"token": "eA=="}}, "page.token: must be the next_token"),
+        (
+            "resource",
+            {"resource": {"type": "project"}, "page": {"token": "YQBi"}},  # "a\0b"
+            "page.token: must be the next_token",
+        ),
         ("resource", {"subject": {"type": "user"}}, "subject.id: must be a string"),
     ],
 )

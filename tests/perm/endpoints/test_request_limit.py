@@ -64,6 +64,7 @@ def test_service_saves_the_data_of_users_of_its_own_application_as_often_as_it_w
     user = limited.user()
     service = {"Service-Jwt": key.sign(limited.server, app), "Factor": ""}
     data = {"user_id": user.user_id, "private_data": {}}
-    for _ in range(LIMIT + 2):
-        response = user.call("meta/data", service, action="save", application_id=app, data=data)
+    for number in range(2 * LIMIT + 4):
+        application_id = app if number % 2 else str(app)
+        response = user.call("meta/data", service, action="save", application_id=application_id, data=data)
         assert response.status == 200, response.body

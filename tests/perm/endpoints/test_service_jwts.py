@@ -130,6 +130,19 @@ def test_service_jwt_is_valid_for_its_application_and_those_of_its_project(studi
     assert post(studio, root, "application", action="get", data={"application_id": stranger})[0] == 403
 
 
+def test_save_with_a_service_jwt_can_be_tried_and_is_refused_by_assertions(studio: Studio, ann: ApiUser) -> None:
+    app = studio.application()
+    headers = bearer(ann.jwt, None, ServiceKey().trusted_by(studio, app).sign(studio.server, app))
+    assertions = [f"{ann.login} may not kick"]
+    studio.server.apply({"applications": [{"application_id": app, "name": "Asserted", "assertions": assertions}]})
+    data = {"user_id": ann.user_id, "private_data": {"kick": {"value": True}}}
+    save: dict[str, Any] = {"path": "meta/data", "action": "save", "application_id": app, "data": data}
+    status, tried = post(studio, headers, **save, options={"dry_run": True})
+    assert (status, tried["users"][0]["gained"]) == (200, ["private_data.kick"])
+    status, refused = post(studio, headers, **save)
+    assert (status, refused["failed_assertions"][0]["assertion"]) == (409, assertions[0])
+
+
 def test_service_jwt_of_a_removed_application_is_unauthorized(studio: Studio, ann: ApiUser) -> None:
     app = studio.application()
     token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from sso.core.ids import digest
+from sso.perm.operations.user_data import MAX_LARGE_SAVES
+from tests.kit.browser import query
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
 PARTS: dict[str, Any] = {
@@ -235,3 +238,17 @@ def test_tree_can_be_saved_again(studio: Studio, app: int) -> None:
     response = save(studio.root, app, ann.user_id, **shown)
     assert response.data == shown
     assert "warnings" not in response.body
+
+
+def test_users_save_large_own_data_a_limited_number_of_times_an_hour(studio: Studio, app: int) -> None:
+    user = studio.user()
+    studio.give_secret(user, app, public={"canWrite": "self"})
+    large = {f"note{number}": {"value": "x" * 1000} for number in range(40)}
+    assert save(user, app, user.user_id, public_data=large).status == 200
+    used_up = "UPDATE throttle SET failures = $2, expires = now() + interval '1 day' WHERE key = $1 RETURNING key"
+    assert query(studio.server, used_up, digest(f"large own data:{user.user_id}"), MAX_LARGE_SAVES)
+    refused = save(user, app, user.user_id, public_data=large | {"note0": {"value": "y"}})
+    assert (refused.status, refused.body["error"]) == (429, "too many saves of large own data, try again later")
+    assert tree(studio, app, user)["public_data"]["note0"] == {"value": "x" * 1000}
+    assert save(user, app, user.user_id, public_data={"note0": {"value": "y"}}).status == 200
+    assert save(studio.root, app, user.user_id, public_data=large).status == 200
