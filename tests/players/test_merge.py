@@ -149,6 +149,22 @@ def test_what_was_changed_since_the_merge_is_reported_and_kept(
     assert sorted(restored) == ["private_data.a", "public_data.level"]
 
 
+def test_ban_of_a_merged_user_is_a_ban_of_the_account(root: Administrator, studio: Studio) -> None:
+    """Also of one who was merged by way of another."""
+    device = Device()
+    guest, middle = device.sign_in(studio.client)["user_id"], Device().sign_in(studio.client)["user_id"]
+    account = studio.user().user_id
+    merge(root, guest, middle)
+    merge(root, middle, account)
+    banned = root.request("POST", f"/users/{guest}/bans", json={"scope": "all"})
+    assert (banned.status_code, banned.json()["data"]["user_id"]) == (201, account), banned.text
+    assert device.call(studio.client).status_code == 403
+    (ban,) = root.data(f"/users/{guest}/bans")
+    assert root.data(f"/users/{account}/bans") == [ban]
+    assert root.request("DELETE", f"/users/{middle}/bans/{ban['id']}").status_code == 200
+    assert device.sign_in(studio.client)["user_id"] == account
+
+
 def test_merges_that_are_refused(server: Server, root: Administrator, studio: Studio) -> None:
     (game,) = new_games(server, 1)
     guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id

@@ -53,8 +53,11 @@ class BanOperations:
 
     async def ban(self, tx: Transaction, actor: AuditActor, user_id: str, new: NewBan) -> StoredBan:
         """Bans the user, and ends at once what was issued to the user in the scope. Sites are notified."""
-        if await lock_user(tx, user_id) is None:
+        user = await lock_user(tx, user_id)
+        if user is None:
             raise NotFound("user not found")
+        if user.merged_into is not None:  # a merged user does nothing any more, so the ban would have no effect
+            raise Conflict(f"{user_id} was merged into {user.merged_into}")
         for field in ("application_id", "project_id"):
             record = getattr(new, field)
             if record is not None and not await scope_exists(tx, field, record):
