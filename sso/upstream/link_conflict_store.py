@@ -38,7 +38,8 @@ _USE = Statement(
     RETURNING valid_from"""
 )
 _MOVE = Statement(
-    "UPDATE linked_identities SET user_id = :into WHERE id = :link_id AND user_id = :user_id RETURNING id"
+    """UPDATE linked_identities SET user_id = :into, created = now() WHERE id = :link_id AND user_id = :user_id
+    RETURNING id"""
 )
 
 
