@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sso.accounts.bans.identity_store import mark_identities
+from sso.accounts.bans.identity_store import link_identity, mark_identities
 from sso.accounts.bans.store import (
     StoredBan,
     applications_of,
@@ -89,6 +89,11 @@ class BanOperations:
         before = {**data, "until": ban.until, "reason": ban.reason}
         await _audit(tx, actor, "user.unban", user_id, ban, before, None)
         return stored
+
+    async def link_identity(self, tx: Transaction, user_id: str, identity: bytes) -> None:
+        """Gives a user, whom the caller has locked, the bans of an identity that is linked, with the same effect."""
+        for ban in await link_identity(tx, user_id, identity):
+            await self._end_issued(tx, user_id, ban)
 
     async def _end_issued(self, tx: Transaction, user_id: str, ban: Ban) -> None:
         applications = None if ban.is_of_all else await applications_of(tx, ban)
