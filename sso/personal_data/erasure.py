@@ -4,7 +4,6 @@ The claim on an account is a lease: if the worker dies, another one repeats the 
 """
 
 import random
-from collections.abc import Callable
 
 import structlog
 import trio
@@ -16,7 +15,7 @@ from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.transaction import Transaction
-from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.deletion import AccountDeletion, ClosePrecondition, always
 from sso.personal_data.erasure_store import (
     ClaimedUser,
     audit_ids,
@@ -101,7 +100,7 @@ async def erase_at_once(
     erasure: AccountErasure,
     user: User,
     actor: AuditActor,
-    precondition: Callable[[User], None] = lambda _user: None,
+    precondition: ClosePrecondition = always,
 ) -> bool:
     """Closes the account and erases it. Returns False if a worker is erasing it.
 
