@@ -3,8 +3,8 @@
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 
-# A query for the ids of the user and of all users who were merged into it.
-WITH_MERGED_IDS = """WITH RECURSIVE merged AS (
+# The ids of the user and of all users who were merged into it.
+IDS_WITH_MERGED = """WITH RECURSIVE merged AS (
         SELECT user_id FROM users WHERE user_id = :user_id
         UNION SELECT u.user_id FROM users u JOIN merged m ON u.merged_into = m.user_id
     )

@@ -23,6 +23,7 @@ from sso.personal_data.erasure_store import (
     erase_account,
     scrub_audit,
     scrub_audit_of_guest,
+    with_merged_users,
 )
 
 BEING_ERASED = "is being erased by a worker; try again in a few minutes"
@@ -70,7 +71,8 @@ class AccountErasure:
         return await claim_account(self._database, LEASE_S, user_id)
 
     async def _erase(self, user: ClaimedUser, actor: AuditActor | None = None) -> bool:
-        await self._scrub_audit(user)
+        for person in await with_merged_users(self._database, user):
+            await self._scrub_audit(person)
         erased = await self._database.long_transaction(ERASURE_SECONDS, _delete_everything, user, actor)
         if erased:
             log.info("account.erased", user_id=user.user_id)
