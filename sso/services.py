@@ -235,7 +235,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings, database, ring, keys, jwts, token_store, verifications, service_tokens, brand, outbox.wake_senders
     )
     merges = UserMerges(database, writer)
-    upstream = build_upstream(settings, database, ring, outbox, brand, terms, writer)
+    bans = BanOperations((BannedSessions(), BannedGrants()))
+    upstream = build_upstream(settings, database, ring, outbox, brand, terms, writer, bans)
     game_login = build_game_login(
         settings,
         database,
@@ -265,7 +266,6 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     key_rotation = KeyRotation(database, bus, ring)
     impersonations = Impersonations(database, permissions.impersonation_rights, outbox, brand, settings.base_url)
     signals = build_shared_signals(settings, database, ring, keys, bus)
-    bans = BanOperations((BannedSessions(), BannedGrants()))
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
     management = ManagementServices(
         settings, database, ring, bus, operations, SupportOperations(database, users, sessions, games, factor_changes),

@@ -294,7 +294,8 @@ class Settings:
         600,
         count,
         "Authorization requests per minute without a browser session, from one IPv4 address or IPv6 /64; further ones "
-        "get 429. An IPv6 /48 may have ten times as many. 0 means no limit.",
+        "get 429. An IPv6 /48 may have ten times as many. It also limits requests of one signed-in user that lead to a "
+        "page. 0 means no limit.",
     )
     device_ttl_s: int = setting(600, seconds, "Lifetime of device codes and user codes in seconds.", see="oauth")
     rate_user_code: int = setting(

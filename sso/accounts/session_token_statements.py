@@ -6,6 +6,7 @@ from sso.db.statement import Statement
 
 MAX_USER_TOKENS = 100  # session tokens of one user; the least recently used end
 MAX_USER_SIGN_INS = 100
+NEWEST_EVENTS = 20  # of a user, among which the last sign-in of a device is looked for
 MAX_SIGN_IN_TOKENS = 10  # session tokens of one sign-in: a program that renews often must not end the tokens of others
 
 # A token beyond MAX_USER_TOKENS is rejected here, even if concurrent sign-ins have left it in the table.
@@ -79,9 +80,20 @@ ISSUE_CTES = f""", live_sign_ins AS (
         SELECT stoken, user_id, 'short', NULL, now() + make_interval(secs => short_life),
             sign_in, string_to_array(ips, ','), app_id, gapp_id FROM accepted WHERE stoken IS NOT NULL
     ), new_events AS (
+        -- A device that signs in again and again within an hour has one event, if it is among the newest ones.
         INSERT INTO account_events (user_id, kind, address, detail)
-        SELECT user_id, 'signed_in', address, jsonb_build_object('auth', auth, 'app_id', app_id, 'gapp_id', gapp_id)
-        FROM accepted WHERE source IS NULL
+        SELECT user_id, 'signed_in', address, detail FROM (
+            SELECT *, jsonb_build_object('auth', auth, 'app_id', app_id, 'gapp_id', gapp_id) AS detail
+            FROM accepted WHERE source IS NULL
+        ) started
+        WHERE device_key IS NULL OR NOT EXISTS (
+            SELECT FROM (
+                SELECT * FROM account_events e WHERE e.user_id = started.user_id
+                ORDER BY e.id DESC LIMIT {NEWEST_EVENTS}
+            ) newest
+            WHERE newest.kind = 'signed_in' AND newest.at > now() - interval '1 hour'
+                AND (newest.address, newest.detail) = (started.address, started.detail)
+        )
     ), presented_tokens AS (
         -- The renewed tokens, which become the most recently used ones.
         SELECT digest FROM session_tokens WHERE digest = ANY (ARRAY(SELECT source FROM accepted)) FOR UPDATE SKIP LOCKED

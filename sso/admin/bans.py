@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from sso.accounts.bans.operations import BanOperations, NewBan
 from sso.accounts.bans.store import StoredBan, get_ban, list_bans
+from sso.accounts.merged_user_store import surviving_user
 from sso.admin.answers.shape import NO_DATA_ANSWER, AnswerShape
 from sso.admin.answers.users import BanJson
 from sso.admin.permission_access import path_user_id, permission_route
@@ -87,17 +88,21 @@ class BanResource:
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         """The bans of the user, also of one who was erased. Callers who do not see users get those they may lift."""
-        bans = await list_bans(self._database, path_user_id(request))
+        user_id = await self._user_id(request)
+        bans = await list_bans(self._database, user_id)
         if not bans:
-            await self._users.require(path_user_id(request))
+            await self._users.require(user_id)
         if not request.caller.sees_users:
             bans = [item for item in bans if await self._allows(request, item.ban.application_id, item.ban.project_id)]
         return slice_response([ban_json(ban) for ban in bans], request.query, lambda ban: str(ban["id"]))
 
     async def create(self, request: AdminRequest) -> AdminResponse:
-        """Bans the user. What was issued in the scope ends at once: sessions, tokens, sockets, held polls."""
+        """Bans the user, or the one whom it was merged into.
+
+        What was issued in the scope ends at once: sessions, tokens, sockets, held polls.
+        """
         body: BanCreation = request.body
-        user_id, new = path_user_id(request), NewBan(body.reason, body.note, body.until, **body.scope)
+        user_id, new = await self._user_id(request), NewBan(body.reason, body.note, body.until, **body.scope)
         if not await self._allows(request, new.application_id, new.project_id):
             raise _refusal(new.application_id, new.project_id)
         if new.until is not None and new.until <= self._database.clock.now():
@@ -115,13 +120,16 @@ class BanResource:
 
     async def lift(self, request: AdminRequest) -> AdminResponse:
         """Lifts one ban. Others stay, and nothing that was ended comes back."""
-        user_id, ban_id = path_user_id(request), request.path["ban_id"]
+        user_id, ban_id = await self._user_id(request), request.path["ban_id"]
         stored = await get_ban(self._database, user_id, ban_id)
         if stored is None or not await self._allows(request, stored.ban.application_id, stored.ban.project_id):
             raise NotFound("ban not found")
         if await self._database.transaction(self._operations.unban, request.caller.actor, user_id, ban_id) is None:
             raise NotFound("ban not found")
         return AdminResponse()
+
+    async def _user_id(self, request: AdminRequest) -> str:
+        return await surviving_user(self._database, path_user_id(request))
 
     async def _allows(self, request: AdminRequest, application_id: int | None, project_id: str | None) -> bool:
         if AdminRight.BAN_USERS in request.caller.rights:

@@ -191,7 +191,7 @@ class UserResource(RecordResource[User]):
         """
         user, actor = await self.require_manageable(request), request.caller.actor
 
-        def check_version(current: User) -> None:
+        async def check_version(_tx: Transaction, current: User) -> None:
             request.check_version(user_json(current))
 
         try:

@@ -116,6 +116,7 @@ def build_oauth(
         settings.base_url,
     )
     documents = MetadataDocuments(clients, registration, build_client_documents(settings, MAX_BYTES))
+    authorize_rate = RateLimiter(database, "authorize", settings.rate_authorize)
     authorize = Authorize(
         documents,
         authorizations,
@@ -123,6 +124,7 @@ def build_oauth(
         resource_servers,
         AuthorizationResponses(settings.base_url, recorder.note_answer),
         database.clock,
+        authorize_rate,
         allow_http=allow_http,
     )
     dpop_proofs = DpopProofs(database, settings.base_url, DpopNonces(keyring, database.clock))
@@ -167,7 +169,7 @@ def build_oauth(
             token_store, token_issuer, jwts, settings.id_ttl_s, database.clock, used_factor
         ),
         logout=Logout(clients, token_issuer, allow_http=allow_http),
-        authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
+        authorize_rate=authorize_rate,
         browser_origins=BrowserOrigins(database, allow_http=allow_http),
         introspection=Introspection(clients, token_store, settings.base_url, allow_http=allow_http),
         pushed_requests=PushedAuthorizationRequests(

@@ -33,6 +33,7 @@ from sso.perm.stores.locks import lock_active_project
 from sso.perm.stores.project_state import KnownUser, ProjectState, read_resources, read_states, read_users
 
 NOT_HELD = "role %s: only a caller who has all its rules over the project may give it or take it away"
+NOT_REMOVABLE = "the user has a role in %s that you could not take away"
 # The name of the role may be hidden from the caller.
 NOT_GRANTABLE = "this change affects a protected role of an application: canModifySchema is required there"
 ACCESS_CHANGED = "this change affects the access of members with roles that you do not have"
@@ -50,6 +51,13 @@ async def delegated_write(
     delegation = await Delegation.begin(tx, caller, project_id, applications)
     yield
     await delegation.check()
+
+
+async def require_removable(tx: Transaction, caller: Caller, project_id: str, user_id: str) -> None:
+    """Raises Forbidden if the user has a role in the project that the caller may not take away."""
+    delegation = await Delegation.begin(tx, caller, project_id)
+    if user_id in delegation.access_with_unheld_roles:
+        raise Forbidden(NOT_REMOVABLE % project_id)
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """The deletion of an account: it is closed at once and erased after some days, until which it can be kept."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from sso.accounts.history.events import EventKind, record_event
@@ -40,6 +40,14 @@ KEPT_SUBJECT = Text("Your %(service)s account is kept")
 KEPT = Text("Your account will not be deleted. You can sign in as before.")
 
 
+# Called in the transaction that closes an account, with the user as it is then. Raises an error if it must stay open.
+ClosePrecondition = Callable[[Transaction, User], Awaitable[None]]
+
+
+async def always(_tx: Transaction, _user: User) -> None:
+    """The precondition of a deletion that has none."""
+
+
 class AccountDeletion:
     def __init__(
         self,
@@ -64,14 +72,14 @@ class AccountDeletion:
         by: str = BY_USER,
         days: int | None = None,
         actor: AuditActor | None = None,
-        precondition: Callable[[User], None] = lambda _user: None,
+        precondition: ClosePrecondition = always,
     ) -> datetime | None:
         """Closes the account and returns when it will be erased. Everything issued to the user ends.
 
         The request is based on the user with this ``valid_from``. Returns None if the account is closed already
         or was changed meanwhile. Raises DeletionRefused for the last administrator. An account that is erased at once
-        (``days`` is 0) is not announced. With an ``actor``, the audit trail gets an entry. ``precondition`` gets the
-        user as it is when the account is closed, and may raise an error: then nothing is changed.
+        (``days`` is 0) is not announced. With an ``actor``, the audit trail gets an entry. If ``precondition`` raises
+        an error, nothing is changed.
         """
         if by == BY_USER and user.is_test_player:  # the id of an erased user is never used again
             raise Forbidden("the account of a test player cannot be deleted by its user")
@@ -79,7 +87,7 @@ class AccountDeletion:
 
         async def work(tx: Transaction) -> datetime | None:
             if (stored := await lock_user(tx, user.user_id)) is not None:
-                precondition(stored)
+                await precondition(tx, stored)
             due = await close_account(tx, user.user_id, valid_from, days, by)
             if due is None:
                 return None

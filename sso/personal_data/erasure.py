@@ -4,7 +4,6 @@ The claim on an account is a lease: if the worker dies, another one repeats the 
 """
 
 import random
-from collections.abc import Callable
 
 import structlog
 import trio
@@ -16,7 +15,7 @@ from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.transaction import Transaction
-from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.deletion import AccountDeletion, ClosePrecondition, always
 from sso.personal_data.erasure_store import (
     ClaimedUser,
     audit_ids,
@@ -24,6 +23,7 @@ from sso.personal_data.erasure_store import (
     erase_account,
     scrub_audit,
     scrub_audit_of_guest,
+    with_merged_users,
 )
 
 BEING_ERASED = "is being erased by a worker; try again in a few minutes"
@@ -71,7 +71,8 @@ class AccountErasure:
         return await claim_account(self._database, LEASE_S, user_id)
 
     async def _erase(self, user: ClaimedUser, actor: AuditActor | None = None) -> bool:
-        await self._scrub_audit(user)
+        for person in await with_merged_users(self._database, user):
+            await self._scrub_audit(person)
         erased = await self._database.long_transaction(ERASURE_SECONDS, _delete_everything, user, actor)
         if erased:
             log.info("account.erased", user_id=user.user_id)
@@ -101,7 +102,7 @@ async def erase_at_once(
     erasure: AccountErasure,
     user: User,
     actor: AuditActor,
-    precondition: Callable[[User], None] = lambda _user: None,
+    precondition: ClosePrecondition = always,
 ) -> bool:
     """Closes the account and erases it. Returns False if a worker is erasing it.
 

@@ -1,12 +1,13 @@
 """The end of accounts in the database: they are closed, perhaps kept, and erased."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import orjson
 
 from sso.accounts.bans.identity_store import forget_erased_user
+from sso.accounts.merged_user_store import IDS_WITH_MERGED
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.personal_data.games.request_store import add_removals
@@ -71,21 +72,15 @@ _LOCK_CLAIMED = Statement(
 )
 # Users who were merged into this one are erased with it.
 _DELETE_ROWS = tuple(
-    Statement(
-        f"""DELETE FROM {table} WHERE user_id = :user_id
-            OR user_id = ANY (ARRAY(SELECT user_id FROM users WHERE merged_into = :user_id))"""
-    )
-    for table in WITHOUT_FOREIGN_KEY
+    Statement(f"DELETE FROM {table} WHERE user_id = ANY (ARRAY({IDS_WITH_MERGED}))") for table in WITHOUT_FOREIGN_KEY
 )
 _DELETE_MAILS = Statement(
     """WITH codes AS (DELETE FROM registration_codes WHERE login = :login)
     DELETE FROM outbox WHERE recipient = :login"""
 )
+_CLAIMED = Statement(f"SELECT user_id, login FROM users WHERE user_id = ANY (ARRAY({IDS_WITH_MERGED}))")
 _DELETE_USER = Statement("DELETE FROM users WHERE user_id = :user_id")
-_REMEMBER = Statement(
-    """INSERT INTO erased_users (user_id) SELECT user_id FROM users WHERE :user_id IN (user_id, merged_into)
-    ON CONFLICT DO NOTHING"""
-)
+_REMEMBER = Statement(f"INSERT INTO erased_users (user_id) {IDS_WITH_MERGED} ON CONFLICT DO NOTHING")
 
 
 @dataclass(frozen=True)
@@ -122,6 +117,12 @@ async def claim_account(runner: Runner, lease_s: float, user_id: str = "") -> Cl
     return ClaimedUser(**dict(row)) if row else None
 
 
+async def with_merged_users(runner: Runner, user: ClaimedUser) -> list[ClaimedUser]:
+    """Returns the user and all who were merged into it, who are erased with it."""
+    rows = await runner.rows(_CLAIMED, user_id=user.user_id)
+    return [replace(user, user_id=row["user_id"], login=row["login"]) for row in rows]
+
+
 async def audit_ids(runner: Runner) -> tuple[int, int]:
     """Returns the first and the last id of the audit trail."""
     row = await runner.row(_AUDIT_IDS)
@@ -142,19 +143,21 @@ async def scrub_audit_of_guest(runner: Runner, user_id: str) -> None:
 
 
 async def erase_account(tx: Transaction, user: ClaimedUser) -> bool:
-    """Deletes all rows of the user, asks the games that the user has used to remove theirs, and tells the clients.
+    """Deletes all rows of the user and of users who were merged into it, and tells the clients.
 
-    Returns False if another worker has the claim, or has erased the account.
+    Asks the games that the user has used to remove theirs. Returns False if another worker has the claim, or has erased
+    the account.
     """
     if await tx.value(_LOCK_CLAIMED, user_id=user.user_id, lease=user.deletion_due) is None:
         return False
     applications = await used_applications(tx, user.user_id)
-    await forget_addresses(tx, user.user_id)
     await record_purged_account(tx, user.user_id)
     for statement in _DELETE_ROWS:
         await tx.value(statement, user_id=user.user_id)
-    await tx.value(_DELETE_MAILS, login=user.login)
-    await forget_erased_user(tx, user.user_id)
+    for person in await with_merged_users(tx, user):
+        await forget_addresses(tx, person.user_id)
+        await tx.value(_DELETE_MAILS, login=person.login)
+        await forget_erased_user(tx, person.user_id)
     await tx.value(_REMEMBER, user_id=user.user_id)
     await tx.value(_DELETE_USER, user_id=user.user_id)
     await add_removals(tx, applications)

@@ -78,15 +78,14 @@ _KEY_SIGN_INS = Statement(
         AND (device_key = :key OR device_key IS NULL AND auth = '{GUEST_AUTH}') LIMIT 1000"""
 )
 # Guests without a key or a sign-in that was used within the last days.
-_UNSEEN = Statement(
-    """SELECT k.user_id FROM device_keys k JOIN users u ON u.user_id = k.user_id
+_UNSEEN_SQL = """SELECT k.user_id FROM device_keys k JOIN users u ON u.user_id = k.user_id
     WHERE k.of_guest AND k.last_used < now() - make_interval(days => :days) AND u.deletion_due IS NULL
         AND NOT EXISTS (SELECT FROM device_keys other
             WHERE other.user_id = k.user_id AND other.last_used >= now() - make_interval(days => :days))
         AND NOT EXISTS (SELECT FROM sign_ins s
-            WHERE s.user_id = k.user_id AND s.last_used >= now() - make_interval(days => :days))
-    ORDER BY k.last_used LIMIT :most"""
-)
+            WHERE s.user_id = k.user_id AND s.last_used >= now() - make_interval(days => :days))"""
+_UNSEEN = Statement(f"{_UNSEEN_SQL} ORDER BY k.last_used LIMIT :most")
+_IS_UNSEEN = Statement(f"SELECT EXISTS ({_UNSEEN_SQL} AND k.user_id = :user_id)")
 
 
 class KeySignIn(NamedTuple):
@@ -146,6 +145,12 @@ async def unseen_guests(runner: Runner, days: int, limit: int) -> list[str]:
     """Returns the ids of guests who were not seen for this many days, those who were seen first."""
     rows = await runner.rows(_UNSEEN, days=days, most=limit)
     return list(dict.fromkeys(row["user_id"] for row in rows))
+
+
+async def is_unseen(tx: Transaction, user_id: str, days: int) -> bool:
+    """Returns whether a guest, whom the caller has locked, was still not seen for this many days."""
+    unseen: bool = await tx.value(_IS_UNSEEN, user_id=user_id, days=days)
+    return unseen
 
 
 async def _create_guest(

@@ -1,23 +1,30 @@
 """Erases guests who have not been seen for a long time, as deleted accounts are erased."""
 
 import random
+from contextlib import suppress
 
 import structlog
 import trio
 
+from sso.accounts.model import User
 from sso.accounts.user_store import get_user
 from sso.audit.trail import AuditActor
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
+from sso.db.transaction import Transaction
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure, erase_at_once
-from sso.players.device_key_store import unseen_guests
+from sso.players.device_key_store import is_unseen, unseen_guests
 from sso.players.merge_store import finish_merges
 
 INTERVAL_S = 60.0
 MAX_GUESTS = 100  # per interval and worker
 
 log = structlog.get_logger()
+
+
+class _GuestCameBack(Exception):
+    """The guest has signed in since the list of guests who were not seen was read."""
 
 
 class GuestExpiry:
@@ -42,5 +49,11 @@ class GuestExpiry:
         erased = 0
         for user_id in await unseen_guests(self._database, self._days, MAX_GUESTS):
             user = await get_user(self._database, user_id)
-            erased += await erase_at_once(self._deletion, self._erasure, user, AuditActor())
+            with suppress(_GuestCameBack):
+                erased += await erase_at_once(self._deletion, self._erasure, user, AuditActor(), self._require_unseen)
         return erased
+
+    async def _require_unseen(self, tx: Transaction, user: User) -> None:
+        """The guest is locked, so a sign-in has either ended before, or finds the account closed."""
+        if not await is_unseen(tx, user.user_id, self._days):
+            raise _GuestCameBack

@@ -106,7 +106,8 @@ _RECENT_MERGES = Statement(
     f"""SELECT user_id, at FROM user_merges WHERE into_id = :user_id AND at > now() - interval '{UNDO_DAYS} days'
     ORDER BY at DESC"""
 )
-# After the time in which a merge can be undone, nothing personal of the merged user is kept but the id.
+# After the time in which a merge can be undone, the merged user loses what names the person, and the ways to sign in.
+# The history, the consents and what was not moved stay until the account is erased.
 _FINISH = Statement(
     f"""WITH finished AS (
         SELECT user_id FROM user_merges WHERE at <= now() - interval '{UNDO_DAYS} days' AND moved <> '{{}}'

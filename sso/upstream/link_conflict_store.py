@@ -5,7 +5,7 @@ An identity never moves by itself: the page needs a recent login to the account 
 
 from dataclasses import dataclass
 
-from sso.accounts.bans.identity_store import link_identity, provider_identity
+from sso.accounts.bans.identity_store import provider_identity
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.user_store import can_sign_in, get_user, lock_user
@@ -38,7 +38,8 @@ _USE = Statement(
     RETURNING valid_from"""
 )
 _MOVE = Statement(
-    "UPDATE linked_identities SET user_id = :into WHERE id = :link_id AND user_id = :user_id RETURNING id"
+    """UPDATE linked_identities SET user_id = :into, created = now() WHERE id = :link_id AND user_id = :user_id
+    RETURNING id"""
 )
 
 
@@ -110,7 +111,8 @@ class LinkConflicts:
             return False
         if not await can_sign_in(tx, owner.user_id):
             raise LastWayToSignIn  # the transaction is rolled back
-        await link_identity(tx, claimant.user_id, provider_identity(conflict.provider_id, conflict.subject))
+        identity = provider_identity(conflict.provider_id, conflict.subject)
+        await self._links.bans.link_identity(tx, claimant.user_id, identity)
         await record_event(tx, owner.user_id, EventKind.IDENTITY_UNLINKED, name=conflict.provider)
         await record_event(tx, claimant.user_id, EventKind.IDENTITY_LINKED, name=conflict.provider)
         await self._links.notify_of_move(tx, owner, claimant, conflict.provider, conflict.identity)

@@ -5,7 +5,8 @@ from typing import Any
 
 import orjson
 
-from sso.accounts.bans.identity_store import link_identity, provider_identity, refuse_banned
+from sso.accounts.bans.identity_store import provider_identity, refuse_banned
+from sso.accounts.bans.operations import BanOperations
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.user_store import can_sign_in
@@ -49,8 +50,15 @@ class IdentityTaken(Exception):
 
 class LinkedIdentities:
     def __init__(
-        self, database: Database, keyring: Keyring, outbox: Outbox, brand: CurrentBrand, appeal_url: str
+        self,
+        database: Database,
+        keyring: Keyring,
+        outbox: Outbox,
+        brand: CurrentBrand,
+        bans: BanOperations,
+        appeal_url: str,
     ) -> None:
+        self.bans = bans
         self._appeal_url = appeal_url
         self._database = database
         self._keyring = keyring
@@ -100,7 +108,7 @@ class LinkedIdentities:
         """Links an identity in the transaction of the caller. Raises Banned if it was banned with another user."""
         digest = provider_identity(provider.provider_id, identity.subject)
         await refuse_banned(tx, digest, self._appeal_url)
-        await link_identity(tx, user_id, digest)
+        await self.bans.link_identity(tx, user_id, digest)
         link_id = record_id()
         await insert_link(tx, link_id, provider.provider_id, user_id, identity, self._seal(provider, link_id, identity))
 

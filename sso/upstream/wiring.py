@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.bans.operations import BanOperations
 from sso.accounts.ports import LoginWrites
 from sso.accounts.terms.terms import Terms
 from sso.config import Settings
@@ -54,6 +55,7 @@ def build_upstream(
     brand: CurrentBrand,
     terms: Terms,
     writes: LoginWrites,
+    bans: BanOperations,
 ) -> Upstream:
     addresses = ReceiverAddresses(settings.upstream_networks, loopback=False)
     client = ProviderClient(settings.upstream_ca_file, addresses, allow_http=not settings.https)
@@ -62,7 +64,7 @@ def build_upstream(
     )
     providers = ProviderStore(database, keyring)
     attempts = AttemptStore(database)
-    links = LinkedIdentities(database, keyring, outbox, brand, settings.appeal_url or "")
+    links = LinkedIdentities(database, keyring, outbox, brand, bans, settings.appeal_url or "")
     conflicts = LinkConflicts(database, links)
     pending = PendingIdentities(database, keyring)
     adapters: dict[str, ProviderAdapter] = {

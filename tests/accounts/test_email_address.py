@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -25,8 +26,15 @@ from tests.kit.server import Server
 
 NEW_PASSWORD = "a longer and better one"
 # Tables with what may be added to an account, and their columns with the time.
-AGES = {"passkeys": "created", "linked_identities": "created", "recovery_code_sets": "created", "account_events": "at"}
+AGES = {
+    "passkeys": "created",
+    "linked_identities": "created",
+    "recovery_code_sets": "created",
+    "device_keys": "created",
+    "account_events": "at",
+}
 LINK = "INSERT INTO linked_identities (id, subject, user_id, provider_id, last_used) VALUES ($1, $1, $1, $2, now())"
+KEY = "INSERT INTO device_keys (digest, id, user_id, created) VALUES ($1::text::bytea, $1, $2, now() - $3::interval)"
 VERIFY, CONFIRM, CHANGED = "Verify your e-mail address", "Confirm your new e-mail address", "The e-mail address of"
 UNDO_REQUESTED = "The change of your e-mail address"
 
@@ -225,6 +233,22 @@ def test_undo_removes_what_a_thief_has_added(
     with Browser(server) as thief:
         assert thief.sign_in(login).status_code == 401
         assert thief.sign_in(login, "only the owner knows").headers["Location"] == "/account"
+
+
+def test_undo_removes_device_keys_that_a_thief_has_added(
+    server: Server, browser: Browser, stranger: Browser, login: str
+) -> None:
+    """A new one, and an old one of a guest whom the thief has merged into the account. That of the owner stays."""
+    user_id, guest = user_id_of(server, login), user_id_of(server, new_user(server))
+    names = [f"{name} {user_id}" for name in ("owner", "thief", "guest")]
+    for name, age in zip(names, (timedelta(days=9), timedelta(), timedelta(days=9)), strict=True):
+        query(server, KEY, name, user_id, age)
+    merged = "INSERT INTO user_merges (user_id, into_id, moved) VALUES ($1, $2, $3)"
+    query(server, merged, guest, user_id, json.dumps({"keys": [names[2]], "store_accounts": []}))
+    change(server, browser, stranger, f"keys.{login}")
+    with Browser(server) as owner:
+        use_link_to_undo(owner, wait_for_mails(server, login, CHANGED)[0])
+    assert [row["id"] for row in query(server, "SELECT id FROM device_keys WHERE user_id = $1", user_id)] == names[:1]
 
 
 def test_undo_leaves_older_factors_and_the_password(

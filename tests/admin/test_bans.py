@@ -285,6 +285,21 @@ def test_who_may_ban_whom(studio: Studio, root: Administrator, banner: Administr
     assert allowed(root, in_project) == [True] * 4
 
 
+def test_manager_of_a_project_cannot_ban_its_administrators(studio: Studio) -> None:
+    owner, second, manager, other = (studio.user() for _ in range(4))
+    project = studio.project(owner)
+    application = studio.application(project)
+    studio.join(project, second, project=["admin"])
+    for user in (manager, other):
+        studio.join(project, user, project=["manager"])
+    caller = Administrator.of(manager)
+    for scope in ({"project_id": project}, {"application_id": application}):
+        answer = caller.request("POST", f"/users/{second.user_id}/bans", json={"scope": scope})
+        assert (answer.status_code, "could not take away" in answer.text) == (403, True), answer.text
+    ban(caller, other, {"project_id": project})  # the caller has all rights of that role
+    ban(Administrator.of(owner), second, {"project_id": project})
+
+
 def test_only_administrator_of_a_project_cannot_be_banned_from_it(studio: Studio, root: Administrator) -> None:
     owner, other = studio.user(), studio.user()
     own, elsewhere = studio.project(owner), studio.project()

@@ -1,6 +1,7 @@
 """A pending authorization is finished once, by a code or by an error; later attempts get a page."""
 
 import httpx
+import orjson
 import pytest
 
 from tests.kit.builders import PASSWORD
@@ -53,6 +54,18 @@ def test_choosing_another_account_does_not_finish_the_authorization(server: Serv
     signed_in = browser.submit(sign_in, {"login": other.login, "password": PASSWORD})
     consent = browser.http.get(signed_in.headers["Location"])
     assert "code" in query_of(browser.submit(consent, {"decision": "allow"}))
+
+
+@pytest.mark.parametrize("parameter", ["id_token_hint", "claims"])
+def test_another_account_than_the_client_requires_is_an_error(server: Server, oidc: Site, parameter: str) -> None:
+    browser, other = new_browser(server).sign_in(), new_browser(server)
+    id_token = oidc.tokens(browser)["id_token"]
+    claims = orjson.dumps({"id_token": {"sub": {"value": oidc.claims(id_token)["sub"]}}}).decode()
+    value = {"id_token_hint": id_token, "claims": claims}[parameter]
+    page = browser.authorize(oidc, prompt="select_account", **{parameter: value})
+    sign_in = browser.http.get(browser.submit(page, {"decision": "other"}).headers["Location"])
+    signed_in = browser.submit(sign_in, {"login": other.login, "password": PASSWORD})
+    assert query_of(signed_in)["error"] == "login_required"
 
 
 def test_user_signed_out_meanwhile_can_sign_in_and_decide(server: Server, asking: Site) -> None:

@@ -81,6 +81,14 @@ def test_signed_in_browser_is_not_limited(shop: Site, limited: Server) -> None:
         assert browser.authorize(shop).status_code == 302
 
 
+def test_requests_of_a_signed_in_user_that_lead_to_a_page_are_limited(shop: Site, limited: Server) -> None:
+    browser, other = new_browser(limited).sign_in(), new_browser(limited).sign_in()
+    pages = [browser.authorize(shop, prompt=prompt).status_code for prompt in ("login", "select_account", "login")]
+    assert pages == [200] * LIMIT + [429]
+    assert browser.authorize(shop).status_code == 302
+    assert other.authorize(shop, prompt="login").status_code == 200
+
+
 def test_made_up_session_cookie_does_not_evade_the_limit(shop: Site, address: str) -> None:
     for number in range(LIMIT + 1):
         last = ask(shop, address, f"sso_session={'x' * 42}{number}")

@@ -195,6 +195,18 @@ def test_erasure_leaves_nothing_but_the_number_of_the_user(server: Server, login
     assert json.loads(note["after"]) == {"note": "by erased", "n": 1}
 
 
+def test_erasure_leaves_nothing_of_users_who_were_merged_by_way_of_others(server: Server, login: str) -> None:
+    first, middle, last = [user_id_of(server, name) for name in (login, unique_user(server), unique_user(server))]
+    for user_id, into in ((first, middle), (middle, last)):
+        server.sso("user", "merge", user_id, into, "--yes")
+    change = "INSERT INTO change_events (type, user_id, data) VALUES ('user_updated', $1, to_jsonb($2::text))"
+    query(server, change, first, login)
+    server.sso("user", "delete", last, "--now", "--yes")
+    assert places_of(server, login.partition("@")[0]) == set()
+    erased = query(server, "SELECT user_id FROM erased_users WHERE user_id = ANY ($1)", [first, middle, last])
+    assert {row["user_id"] for row in erased} == {first, middle, last}
+
+
 def test_erasure_leaves_similar_logins_in_the_audit_trail_and_ends_sessions(server: Server) -> None:
     """Whoever deletes an account must not change what the audit trail says about others."""
     login = unique_user(server)

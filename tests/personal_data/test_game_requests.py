@@ -57,11 +57,12 @@ async def test_used_applications_outlive_the_history_and_include_those_of_merged
     database, url = services.database, "https://game.example.com/"
     for application_id in (50, 51, 52):
         await add_application(services, application_id, fetch=url)
-    ann, guest, other = [await new_user(services, name) for name in ("ann", "guest", "other")]
-    for user_id, application_id in ((ann, 50), (guest, 52), (other, 51)):
+    ann, guest, other, first = [await new_user(services, name) for name in ("ann", "guest", "other", "first")]
+    for user_id, application_id in ((ann, 50), (guest, 52), (other, 51), (first, 52)):
         await database.value(OLD_SIGN_IN, user_id=user_id, application_id=application_id)
-    await database.value(MERGE, user_id=guest, into=ann)
-    expected = [(ann, 50), (guest, 52)]
+    for user_id, into in ((guest, ann), (first, guest)):  # the last one by way of the guest
+        await database.value(MERGE, user_id=user_id, into=into)
+    expected = [(ann, 50), (guest, 52), (first, 52)]
     for _ in range(2):
         used = await used_applications(database, ann)
         assert [(one.subject_id, one.application_id) for one in used] == expected

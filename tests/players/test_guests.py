@@ -48,6 +48,20 @@ def test_first_call_creates_a_guest_and_later_calls_sign_the_same_user_in(client
     assert (renewed["auth"], renewed["guest"], claims_of(renewed)["guest"]) == ("guest", True, True)
 
 
+def test_device_that_signs_in_again_and_again_has_one_event_an_hour(client: httpx.Client, server: Server) -> None:
+    """For each game. Other sign-ins, and those after an hour, have their own."""
+    device, application = Device(), new_application(server)
+    user_id = device.sign_in(client)["user_id"]
+    for fields in ({}, {}, {"app_id": application}, {"app_id": application}):
+        device.sign_in(client, **fields)
+    events = "SELECT detail ->> 'app_id' AS app_id FROM account_events WHERE user_id = $1 ORDER BY id"
+    expected = ["0", str(application)]
+    assert [row["app_id"] for row in query(server, events, user_id)] == expected
+    query(server, "UPDATE account_events SET at = at - interval '1 hour' WHERE user_id = $1", user_id)
+    device.sign_in(client)
+    assert [row["app_id"] for row in query(server, events, user_id)] == [*expected, "0"]
+
+
 def test_wrong_proofs_are_refused_with_a_record_and_create_nobody(client: httpx.Client, server: Server) -> None:
     """A signature of another key, over another body, of another kind of key; stale times; a repeated nonce."""
     before = query(server, "SELECT count(*) FROM users")[0][0]

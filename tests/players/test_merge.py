@@ -7,6 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
+from sso.db.statement import Statement
+from sso.db.transaction import Runner
+from sso.players import guest_expiry
+from sso.players.device_key_store import unseen_guests
 from sso.services import Services
 from tests.admin.conftest import Administrator, administrator
 from tests.console.conftest import ConsoleBrowser
@@ -165,6 +169,22 @@ def test_what_was_changed_since_the_merge_is_reported_and_kept(
     assert sorted(restored) == ["private_data.a", "public_data.level"]
 
 
+def test_ban_of_a_merged_user_is_a_ban_of_the_account(root: Administrator, studio: Studio) -> None:
+    """Also of one who was merged by way of another."""
+    device = Device()
+    guest, middle = device.sign_in(studio.client)["user_id"], Device().sign_in(studio.client)["user_id"]
+    account = studio.user().user_id
+    merge(root, guest, middle)
+    merge(root, middle, account)
+    banned = root.request("POST", f"/users/{guest}/bans", json={"scope": "all"})
+    assert (banned.status_code, banned.json()["data"]["user_id"]) == (201, account), banned.text
+    assert device.call(studio.client).status_code == 403
+    (ban,) = root.data(f"/users/{guest}/bans")
+    assert root.data(f"/users/{account}/bans") == [ban]
+    assert root.request("DELETE", f"/users/{middle}/bans/{ban['id']}").status_code == 200
+    assert device.sign_in(studio.client)["user_id"] == account
+
+
 def test_merges_that_are_refused(server: Server, root: Administrator, studio: Studio) -> None:
     (game,) = new_games(server, 1)
     guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
@@ -214,14 +234,32 @@ def test_commands_merge_and_undo(server: Server, studio: Studio) -> None:
 
 
 async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(services: Services) -> None:
-    from sso.db.statement import Statement
-
     players = services.players
     await players.guests.store.create_guest(b"k" * 32, "EdDSA", "127.0.0.1", ())
     assert await players.expiry.erase_unseen() == 0
     await services.database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
     assert await players.expiry.erase_unseen() == 1
     assert await services.database.value(Statement("SELECT count(*) FROM users WHERE login = ''")) == 0
+
+
+async def test_guest_who_comes_back_before_the_erasure_is_kept(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guest signs in after the list of guests who were not seen was read."""
+    players, database = services.players, services.database
+    await players.guests.store.create_guest(b"b" * 32, "EdDSA", "127.0.0.1", ())
+    seen = "UPDATE device_keys SET last_used = now() - make_interval(days => :days)"
+    await database.value(Statement(seen), days=91)
+
+    async def list_and_sign_in(runner: Runner, days: int, limit: int) -> list[str]:
+        guests = await unseen_guests(runner, days, limit)
+        await database.value(Statement(seen), days=0)
+        return guests
+
+    monkeypatch.setattr(guest_expiry, "unseen_guests", list_and_sign_in)
+    assert await players.expiry.erase_unseen() == 0
+    guests = await database.rows(Statement("SELECT disabled, deletion_due FROM users WHERE login = ''"))
+    assert [tuple(guest) for guest in guests] == [(False, None)]
 
 
 def test_console_previews_merges_and_undoes(server: Server, root: Administrator, studio: Studio) -> None:

@@ -12,6 +12,7 @@ from sso.client import ClientError, SsoClient, TicketLogin
 from tests.kit.browser import AuthenticatorApp, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server, until
+from tests.kit.session_tokens import new_application
 from tests.upstream.stores import (
     AnyStore,
     AppleStore,
@@ -206,3 +207,35 @@ def test_banned_store_account_cannot_start_again(server: Server, steam_store: St
         assert (refused.status_code, refused.json()["ban"]["reason"]) == (403, "Cheating"), refused.text
     server.sso("user", "unban", user_id)
     assert send(server, provider_id, steam_store.ticket()).json()["created"] is True
+
+
+def test_ban_follows_a_store_account_once_and_ends_what_its_next_user_has(
+    server: Server, steam_store: SteamStore
+) -> None:
+    """The store account goes back and forth between two players. Each gets the ban of the application once."""
+    provider_id, other_id, application = *(add_store(server, steam_store) for _ in range(2)), new_application(server)
+    players = [f"7656119796026573{n}" for n in range(2)]
+
+    def sign_in(player: str, **fields: Any) -> dict[str, Any]:
+        return dict(send(server, other_id, steam_store.ticket(player), factor="device-1", **fields).json())
+
+    def link(player: str) -> None:
+        query(server, "DELETE FROM linked_identities WHERE provider_id = $1", provider_id)
+        headers = {"Authorization": f"Bearer {sign_in(player)['jwt']}", "Factor": "device-1"}
+        fields = {"provider": provider_id, "ticket": steam_store.ticket(), "link": "1"}
+        with server.client(headers=headers) as client:
+            answer = client.post("/proxy/api/ticket", json=fields)
+            assert answer.status_code == 200, answer.text
+
+    first, second = (sign_in(player, app_id=application) for player in players)
+    link(players[0])
+    server.sso("user", "ban", first["user_id"], "--app", str(application))
+    link(players[1])
+    server.sso("user", "unban", second["user_id"])
+    with server.client() as client:  # nothing that the ban ended comes back
+        assert client.post("/proxy/api/login", json={"token": second["token"]}).status_code == 401
+    for player in (*players, *players):
+        link(player)
+    counts = "SELECT count(*) AS count FROM user_bans WHERE user_id = ANY ($1::text[]) GROUP BY user_id"
+    rows = query(server, counts, [first["user_id"], second["user_id"]])
+    assert [row["count"] for row in rows] == [1, 1]

@@ -28,11 +28,16 @@ _MARK_ONE = Statement(
     """INSERT INTO banned_identities (digest, ban_id)
     SELECT CAST(:digest AS bytea), id FROM user_bans WHERE user_id = :user_id ON CONFLICT DO NOTHING"""
 )
+# Without those that the user has as well: the identity may have belonged to the user before.
 _FIND = Statement(
-    """SELECT b.id AS ban_id, b.reason, b.until, b.application_id, b.project_id, b.note, b.author
+    """SELECT DISTINCT ON (b.application_id, b.project_id, b.until, b.reason)
+        b.id AS ban_id, b.reason, b.until, b.application_id, b.project_id, b.note, b.author
     FROM banned_identities i JOIN user_bans b ON b.id = i.ban_id
-    WHERE i.digest = :digest AND b.user_id <> :user_id
-        AND coalesce(b.until > extract(epoch FROM now()), true)"""
+    WHERE i.digest = :digest AND coalesce(b.until > extract(epoch FROM now()), true)
+        AND NOT EXISTS (SELECT FROM user_bans own WHERE own.user_id = :user_id
+            AND (own.application_id, own.project_id, own.until, own.reason)
+                IS NOT DISTINCT FROM (b.application_id, b.project_id, b.until, b.reason))
+    ORDER BY b.application_id, b.project_id, b.until, b.reason, b.created, b.id"""
 )
 _COVERS = Statement(
     """SELECT ban_in_force(jsonb_agg(jsonb_build_object('ban_id', b.id, 'reason', b.reason, 'until', b.until,
@@ -74,15 +79,21 @@ async def refuse_banned(
         raise Banned(Ban.from_json(ban), appeal_url)
 
 
-async def link_identity(tx: Transaction, user_id: str, identity: bytes) -> None:
-    """Gives the user the bans of the identity, and the identity those of the user, when the two are linked."""
+async def link_identity(tx: Transaction, user_id: str, identity: bytes) -> list[Ban]:
+    """Gives the user the bans of the identity, and the identity those of the user, when the two are linked.
+
+    Returns the new bans of the user. The caller ends what was issued to the user in their scopes.
+    """
+    bans = []
     for row in await tx.rows(_FIND, digest=identity, user_id=user_id):
         ban = Ban(record_id(), row["reason"], row["until"], row["application_id"], row["project_id"])
+        bans.append(ban)
         await insert_ban(tx, ban, user_id, row["note"], row["author"])
         data = {"ban_id": ban.ban_id, "scope": ban.scope, "until": ban.until, "reason": ban.reason}
         await record_changes(tx, [Change(ChangeType.USER_BANNED, user_id, ban.application_id, data)])
         await trail.write(tx, AuditActor(), "user.ban", user_id, None, {**data, "follows": row["ban_id"]})
     await tx.value(_MARK_ONE, digest=identity, user_id=user_id)
+    return bans
 
 
 async def forget_erased_user(tx: Runner, user_id: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sso.accounts.bans.identity_store import mark_identities
+from sso.accounts.bans.identity_store import link_identity, mark_identities
 from sso.accounts.bans.store import (
     StoredBan,
     applications_of,
@@ -53,8 +53,11 @@ class BanOperations:
 
     async def ban(self, tx: Transaction, actor: AuditActor, user_id: str, new: NewBan) -> StoredBan:
         """Bans the user, and ends at once what was issued to the user in the scope. Sites are notified."""
-        if await lock_user(tx, user_id) is None:
+        user = await lock_user(tx, user_id)
+        if user is None:
             raise NotFound("user not found")
+        if user.merged_into is not None:  # a merged user does nothing any more, so the ban would have no effect
+            raise Conflict(f"{user_id} was merged into {user.merged_into}")
         for field in ("application_id", "project_id"):
             record = getattr(new, field)
             if record is not None and not await scope_exists(tx, field, record):
@@ -86,6 +89,11 @@ class BanOperations:
         before = {**data, "until": ban.until, "reason": ban.reason}
         await _audit(tx, actor, "user.unban", user_id, ban, before, None)
         return stored
+
+    async def link_identity(self, tx: Transaction, user_id: str, identity: bytes) -> None:
+        """Gives a user, whom the caller has locked, the bans of an identity that is linked, with the same effect."""
+        for ban in await link_identity(tx, user_id, identity):
+            await self._end_issued(tx, user_id, ban)
 
     async def _end_issued(self, tx: Transaction, user_id: str, ban: Ban) -> None:
         applications = None if ban.is_of_all else await applications_of(tx, ban)

@@ -1,8 +1,8 @@
 """Removes what was added to an account shortly before its address was changed, and since.
 
 A thief adds ways to sign in again. When the owner undoes the change of the address, they are removed: passkeys, the
-authenticator app, recovery codes, linked identities and a new password. Older ones stay, so that a stranger who can
-only read the mails to the old address does not get past the second factor of the owner.
+authenticator app, recovery codes, keys of devices, linked identities and a new password. Older ones stay, so that a
+stranger who can only read the mails to the old address does not get past the second factor of the owner.
 """
 
 from datetime import datetime
@@ -22,9 +22,17 @@ _COUNT_PASSKEYS = Statement(
     """UPDATE users SET passkey_count = (SELECT count(*) FROM passkeys p WHERE p.user_id = users.user_id)
     WHERE user_id = :user_id"""
 )
+# Keys and identities that came with a user who was merged into the account may be older than the merge.
+_MERGED_LINKS = """ARRAY(SELECT jsonb_array_elements_text(moved -> '{}') FROM user_merges
+        WHERE into_id = :user_id AND at >= :since)"""
+_DELETE_KEYS = Statement(
+    f"""DELETE FROM device_keys
+    WHERE user_id = :user_id AND (created >= :since OR id = ANY ({_MERGED_LINKS.format("keys")})) RETURNING id"""
+)
 _DELETE_IDENTITIES = Statement(
-    """DELETE FROM linked_identities l USING identity_providers p
-    WHERE l.user_id = :user_id AND l.created >= :since AND p.provider_id = l.provider_id RETURNING p.name"""
+    f"""DELETE FROM linked_identities l USING identity_providers p
+    WHERE l.user_id = :user_id AND p.provider_id = l.provider_id
+        AND (l.created >= :since OR l.id = ANY ({_MERGED_LINKS.format("store_accounts")})) RETURNING p.name"""
 )
 _HAS_EVENT = Statement(
     """SELECT EXISTS (SELECT FROM account_events WHERE user_id = :user_id AND at >= :since
@@ -48,6 +56,8 @@ async def remove_recent_additions(tx: Transaction, user_id: str, since: datetime
     for row in await tx.rows(_DELETE_PASSKEYS, user_id=user_id, since=since):
         await record_event(tx, user_id, EventKind.PASSKEY_REMOVED, name=row["name"])
     await tx.value(_COUNT_PASSKEYS, user_id=user_id)
+    for _ in await tx.rows(_DELETE_KEYS, user_id=user_id, since=since):
+        await record_event(tx, user_id, EventKind.DEVICE_KEY_REMOVED)
     for row in await tx.rows(_DELETE_IDENTITIES, user_id=user_id, since=since):
         await record_event(tx, user_id, EventKind.IDENTITY_UNLINKED, name=row["name"])
     if TOTP not in earlier.names and await tx.value(_REMOVE_TOTP, user_id=user_id):

@@ -8,6 +8,7 @@ from sso.accounts.model import User, login_key
 from sso.accounts.session_store import Session
 from sso.core.net import Address
 from sso.db.clock import DatabaseClock
+from sso.db.rate_limit import RateLimiter
 from sso.oauth.authorization.request import Parameters, validate
 from sso.oauth.authorization.response import Answer, AuthorizationResponses
 from sso.oauth.authorization.store import AuthorizationStore
@@ -18,6 +19,7 @@ from sso.oauth.errors import (
     ClientAwaitsApproval,
     InvalidRedirectUri,
     InvalidTarget,
+    TooManyAuthorizations,
     UnregisteredRedirectUri,
 )
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
@@ -54,9 +56,11 @@ class Authorize:
         resource_servers: ResourceServers,
         responses: AuthorizationResponses,
         clock: DatabaseClock,
+        rate: RateLimiter,
         *,
         allow_http: bool,
     ) -> None:
+        self._rate = rate
         self.responses = responses
         self._clients = clients
         self._resource_servers = resource_servers
@@ -119,17 +123,26 @@ class Authorize:
         if session is None or not _satisfies(session, request, self._clock.utc()):
             if no_prompt:
                 raise AuthorizationError("login_required", "the user must sign in")
-            return ShowSignIn(await self._authorizations.save(request))
+            return ShowSignIn(await self._save(request, session))
         if no_prompt and not _is_hinted_user(request, session):
             raise AuthorizationError("account_selection_required", "another user than that of login_hint is signed in")
         if not satisfies_acr(session.auth, request.acr_values):
             if no_prompt or not _can_satisfy_acr(request, session.user):
                 raise _unmet_requirements(request)
             stepped_up = replace(request, prompts=request.prompts | {"login"})
-            return ShowSignIn(await self._authorizations.save(stepped_up))
+            return ShowSignIn(await self._save(stepped_up, session))
         if consent or "select_account" in request.prompts:
-            return AskConsent(await self._authorizations.save(request), session, consent)
+            return AskConsent(await self._save(request, session), session, consent)
         return await self._finish(request, session, None, consented=False)
+
+    async def _save(self, request: AuthorizationRequest, session: Session | None) -> PendingAuthorization:
+        """Stores the authorization until the user has answered. Raises TooManyAuthorizations.
+
+        Without a session, the caller has counted the request for its network.
+        """
+        if session and (wait_s := await self._rate.add_subject(f"user {session.user.user_id}")):
+            raise TooManyAuthorizations(wait_s)
+        return await self._authorizations.save(request)
 
     async def get_pending(self, request_id: str) -> PendingAuthorization:
         """Raises AuthorizationFinished if the authorization is finished or has expired."""
@@ -189,7 +202,7 @@ class Authorize:
             await self._authorizations.save_consent(session, request.client, request.disclosed_scopes)
         code = await self._authorizations.issue_code(request, session, pending)
         if code is None:
-            return ShowSignIn(pending or await self._authorizations.save(request))
+            return ShowSignIn(pending or await self._save(request, session))
         return self.responses.with_code(request, code)
 
 

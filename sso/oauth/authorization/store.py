@@ -65,7 +65,7 @@ _FIND = BatchStatement(
     WHERE r.expires > now() AND NOT c.disabled""",
     columns={"digest": "bytea"},
 )
-_REQUIRE_NEW_LOGIN = Statement("UPDATE oauth_requests SET login_after = now(), sub = NULL WHERE digest = :digest")
+_REQUIRE_NEW_LOGIN = Statement("UPDATE oauth_requests SET login_after = now() WHERE digest = :digest")
 _FINISH = Statement("DELETE FROM oauth_requests WHERE digest = :digest AND expires > now() RETURNING digest")
 _FIND_CONSENT = Statement("SELECT scopes FROM oauth_consents WHERE user_id = :user_id AND client_id = :client_id")
 _SAVE_CONSENT = Statement(
@@ -213,7 +213,7 @@ class AuthorizationStore:
         )
 
     async def require_new_login(self, request_id: str) -> None:
-        """From now on the authorization accepts only a later sign-in, of any user."""
+        """From now on the authorization accepts only a later sign-in, still of the user that the client requires."""
         await self._database.value(_REQUIRE_NEW_LOGIN, digest=digest(request_id))
 
     async def consented_scopes(self, user_id: str, client_id: str) -> frozenset[str]:

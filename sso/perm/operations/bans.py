@@ -6,6 +6,7 @@ from sso.core.errors import Conflict, Forbidden
 from sso.db.database import Database
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
+from sso.perm.delegation import require_removable
 from sso.perm.engine.required_rights import Operation
 from sso.perm.stores.facts import read_service_rights
 from sso.perm.stores.memberships import read_memberships_of
@@ -37,5 +38,8 @@ class BanRights:
         rights = await self._authorizer.caller_rights(caller)
         for membership in await read_memberships_of(self._database, user_id, MAX_MEMBERSHIPS):
             place = membership["project_id"]
-            if (is_of_all or place == project_id) and not rights.allow(Operation.MEMBERSHIP_SAVE, project_id=place):
+            if not is_of_all and place != project_id:
+                continue
+            if not rights.allow(Operation.MEMBERSHIP_SAVE, project_id=place):
                 raise Forbidden(f"project.can_manage_project is required in {place}: the user has roles there")
+            await self._database.transaction(require_removable, caller, place, user_id)

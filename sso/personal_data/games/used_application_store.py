@@ -1,12 +1,13 @@
 """The applications that a user has used: by signing in to a game or program, or at a site that belongs to one."""
 
+from sso.accounts.merged_user_store import IDS_WITH_MERGED
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.personal_data.games.model import Sources, UsedApplication
 
 # Users who were merged into this one belong to it: games know their data by the old ids.
 _USED = Statement(
-    """WITH ids AS (SELECT user_id FROM users WHERE :user_id IN (user_id, merged_into)),
+    f"""WITH ids AS ({IDS_WITH_MERGED}),
     used AS (
         SELECT user_id, application_id FROM used_applications WHERE user_id = ANY (ARRAY(SELECT user_id FROM ids))
         UNION
