@@ -8,3 +8,11 @@ REMEMBER_USERS = """known AS (
         WHERE cardinality(d.act) = 0 ORDER BY 1, 2
         ON CONFLICT DO NOTHING
     )"""
+
+
+def delete_grants(rest: str) -> str:
+    """Returns a statement that deletes grants ``g`` and returns their ids. ``rest`` is its part after the table."""
+    return f"""WITH deleted AS (
+        DELETE FROM oauth_grants g {rest} RETURNING g.id, g.client_id, g.user_id, g.act
+    ), {REMEMBER_USERS}
+    SELECT id FROM deleted"""

@@ -9,7 +9,7 @@ from sso.core.encryption import Keyring, column_purpose
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
-from sso.db.known_users import REMEMBER_USERS
+from sso.db.known_users import delete_grants
 from sso.db.row_statements import insert_statement, update_statement
 from sso.db.sorted_pages import Page, PageQuery, SortColumn, SortedPages
 from sso.db.statement import Statement
@@ -58,12 +58,9 @@ _GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
 
 
 def _delete_granted(table: str, condition: str) -> Statement:
-    deletion = f"DELETE FROM {table} WHERE {condition}"
-    if table != "oauth_grants":
-        return Statement(deletion)
-    return Statement(
-        f"WITH deleted AS ({deletion} RETURNING client_id, user_id, act), {REMEMBER_USERS} SELECT count(*) FROM deleted"
-    )
+    if table == "oauth_grants":
+        return Statement(delete_grants(f"WHERE {condition}"))
+    return Statement(f"DELETE FROM {table} WHERE {condition}")
 
 
 _REVOKE = tuple(
