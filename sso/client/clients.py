@@ -11,9 +11,9 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from sso.client.call import ApiCall, ListCall, Record
-from sso.client.credentials import Calls, Credentials, LockedCredentials
+from sso.client.credentials import Calls, Credentials, LockedCredentials, TaskCredentials, TaskLock
 from sso.client.event_stream import OpenStream, Outcome, ReadStream, follow
-from sso.client.exchange import Step, Steps, Wait, exchange, run_calls
+from sso.client.exchange import Acquire, Step, Steps, Wait, exchange, run_calls
 from sso.client.limited_response import MAX_RESPONSE_BYTES, LimitedResponse
 from sso.client.permissions import RuleQuestion, check_calls
 from sso.client.stream_connection import AsyncEventStream, EventStream, request_arguments
@@ -111,6 +111,7 @@ class SsoClient:
 
             time.sleep(step.seconds)
             return None
+        assert not isinstance(step, Acquire)  # threads have LockedCredentials
         try:
             with self._http.stream(step.request.method, step.request.path, **request_arguments(step)) as response:
                 received = LimitedResponse(response, self._max_bytes)
@@ -177,13 +178,14 @@ class AsyncSsoClient(AsyncCalls):
     ) -> None:
         """``options`` are those of ``httpx.AsyncClient``."""
         self.credentials = credentials
+        self._lock: TaskLock | None = None  # of the running event loop
         self._retries = retries
         self._max_bytes = max_response_bytes
         self._http = httpx.AsyncClient(base_url=url, headers=HEADERS, **{"timeout": TIMEOUT_S, **options})
 
     async def send(self, call: ApiCall[T]) -> T:
         """Returns the result. Raises ClientError."""
-        return await self._run(exchange(call, self.credentials, self._retries))
+        return await self._run(exchange(call, self._shared_credentials(), self._retries))
 
     async def run(self, calls: Calls[T]) -> T:
         """Sends the requests of a sign-in, such as ``UserLogin.sign_in``, and returns its result."""
@@ -194,7 +196,7 @@ class AsyncSsoClient(AsyncCalls):
 
         An event ``reset`` means that some were missed. A program that stops earlier uses ``contextlib.aclosing``.
         """
-        steps = follow(self.credentials, after, self._retries)
+        steps = follow(self._shared_credentials(), after, self._retries)
         outcome: Outcome = None
         stream = AsyncEventStream(self._http, self._max_bytes)
         try:
@@ -209,7 +211,17 @@ class AsyncSsoClient(AsyncCalls):
                 else:
                     outcome = await self._perform(step)
         finally:
+            steps.close()
             await stream.close()
+
+    def _shared_credentials(self) -> Credentials | None:
+        if self.credentials is None:
+            return None
+        if self._lock is None:
+            import anyio
+
+            self._lock = anyio.Lock()
+        return TaskCredentials(self.credentials, self._lock)
 
     async def _run(self, steps: Steps[T]) -> T:
         outcome = None
@@ -219,12 +231,17 @@ class AsyncSsoClient(AsyncCalls):
         except StopIteration as done:
             result: T = done.value
             return result
+        finally:
+            steps.close()  # whatever happened, the lock is free again
 
     async def _perform(self, step: Step) -> httpx.Response | httpx.TransportError | None:
         if isinstance(step, Wait):
             import anyio
 
             await anyio.sleep(step.seconds)
+            return None
+        if isinstance(step, Acquire):
+            await step.lock.acquire()
             return None
         try:
             async with self._http.stream(step.request.method, step.request.path, **request_arguments(step)) as response:

@@ -43,6 +43,26 @@ class LockedCredentials:
             return self.credentials.forget(refused)
 
 
+class TaskLock(Protocol):
+    async def acquire(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
+@dataclass
+class TaskCredentials:
+    """For tasks: one holds the lock while it gets the headers, and signs in if it must; the others wait for it."""
+
+    credentials: Credentials
+    lock: TaskLock
+
+    def headers(self) -> SignIn:
+        return self.credentials.headers()
+
+    def forget(self, refused: Mapping[str, str]) -> bool:
+        return self.credentials.forget(refused)
+
+
 def new_factor() -> str:
     """Returns a device factor. Keep it with the token: the user JWT works with this factor only."""
     return secrets.token_urlsafe(24)

@@ -15,7 +15,7 @@ import httpx
 from sso.client.call import ApiCall, Record, ServerAnswer, read_body
 from sso.client.credentials import Credentials
 from sso.client.errors import ClientError, UnexpectedResponse
-from sso.client.exchange import PASSING, Send, Step, Wait, read_answer, run_calls
+from sso.client.exchange import PASSING, Send, Step, Wait, get_headers, read_answer
 
 SILENCE_S = 45.0  # there is a heartbeat every 15 seconds
 FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 30.0
@@ -49,7 +49,7 @@ def follow(credentials: Credentials | None, after: str, retries: int) -> FollowS
         try:
             headers = {"Accept": EVENT_STREAM}
             if credentials is not None:
-                headers |= yield from run_calls(credentials.headers(), retries)
+                headers |= yield from get_headers(credentials, retries)
             call = ApiCall("GET", "/api/admin/changes", read_body, {"after": after} if after else {})
             outcome = yield OpenStream(call, headers)
             if isinstance(outcome, httpx.Response) and is_stream(outcome):

@@ -1,7 +1,7 @@
 """Sends a request with its credentials, and again after errors that pass: without input or output of its own.
 
-``exchange`` is a generator. It yields what its caller must do (send a request, wait) and gets the result, so that the
-two kinds of clients share it.
+``exchange`` is a generator. It yields what its caller must do, such as to send a request, and gets the result, so that
+the two kinds of clients share it.
 """
 
 import random
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import httpx
 
 from sso.client.call import ApiCall, ServerAnswer
-from sso.client.credentials import Calls, Credentials
+from sso.client.credentials import Calls, Credentials, TaskCredentials, TaskLock
 from sso.client.errors import ClientError, ConnectionFailed, RequestRefused, UnexpectedResponse, refusal
 
 T = TypeVar("T")
@@ -34,7 +34,14 @@ class Wait:
     seconds: float
 
 
-Step = Send | Wait
+@dataclass(frozen=True)
+class Acquire:
+    """Asks for the lock, which the generator releases. Only clients with TaskCredentials get this step."""
+
+    lock: TaskLock
+
+
+Step = Send | Wait | Acquire
 Steps = Generator[Step, httpx.Response | httpx.TransportError | None, T]
 
 
@@ -43,7 +50,7 @@ def exchange(call: ApiCall[T], credentials: Credentials | None, retries: int) ->
     for is_last in (False, True):
         headers = dict(call.headers)
         if call.authenticated and credentials is not None:
-            headers |= yield from run_calls(credentials.headers(), retries)
+            headers |= yield from get_headers(credentials, retries)
         try:
             return _result(call, (yield from _send(call, headers, retries)))
         except RequestRefused as error:
@@ -51,6 +58,17 @@ def exchange(call: ApiCall[T], credentials: Credentials | None, retries: int) ->
             if is_last or not (is_expired and credentials is not None and credentials.forget(headers)):
                 raise
     raise AssertionError  # the last attempt returns or raises
+
+
+def get_headers(credentials: Credentials, retries: int) -> Steps[dict[str, str]]:
+    """Returns the headers of the credentials, and signs in if it must."""
+    if not isinstance(credentials, TaskCredentials):
+        return (yield from run_calls(credentials.headers(), retries))
+    yield Acquire(credentials.lock)
+    try:
+        return (yield from run_calls(credentials.headers(), retries))
+    finally:
+        credentials.lock.release()
 
 
 def run_calls(calls: Calls[T], retries: int) -> Steps[T]:

@@ -7,6 +7,7 @@ import trio
 
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
+from sso.db.known_users import REMEMBER_USERS
 from sso.db.statement import Statement
 
 INTERVAL_S = 60.0
@@ -65,17 +66,11 @@ _DELETE_EXPIRED = {
     )
     for table in TABLES
 }
-# A site whose user has no valid tokens there may still have a session, so its streams go on to tell of the user.
 _DELETE_EXPIRED["oauth_grants"] = Statement(
     f"""WITH expired AS (SELECT ctid FROM oauth_grants WHERE {_EXPIRED} LIMIT {MAX_ROWS} FOR UPDATE SKIP LOCKED),
     deleted AS (
         DELETE FROM oauth_grants WHERE ctid IN (SELECT ctid FROM expired) RETURNING client_id, user_id, act
-    ), known AS (
-        INSERT INTO signal_subjects (stream_id, user_id)
-        SELECT DISTINCT s.stream_id, d.user_id FROM deleted d JOIN signal_streams s USING (client_id)
-        WHERE cardinality(d.act) = 0 ORDER BY 1, 2
-        ON CONFLICT DO NOTHING
-    )
+    ), {REMEMBER_USERS}
     SELECT count(*) FROM deleted"""
 )
 

@@ -1,6 +1,6 @@
 """The endpoints that clients call: token, revocation, pushed requests, userinfo, token exchange, discovery."""
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response, g, request
 
 from sso.keys.keyset import KeySet
 from sso.keys.routes import PATHS as KEY_PATHS
@@ -86,6 +86,7 @@ def oauth_routes(
         credentials = await _verify_assertion(body, assertions) if body.client_assertion else _credentials(body)
         proof = proofs.read(request.headers.getlist("DPoP"), "POST", TOKEN)
         if body.grant_type == DEVICE_CODE:
+            g.is_held = body.wait > 0
             return DeferredResponse(device_tokens, body, credentials, proof, client_connection())
         if body.grant_type == TOKEN_EXCHANGE:
             exchanged = await token_exchange.respond(body, credentials, proof, client_address())

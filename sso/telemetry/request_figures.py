@@ -6,7 +6,7 @@ from collections import Counter
 BOUNDS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # upper bounds; further requests are in "more"
 LATENCY_NAMES = (*(f"latency_{bound}" for bound in BOUNDS_MS), "latency_more")
 # Requests that wait on purpose say nothing about the speed of the service.
-WAITING_ROUTES = frozenset({"/proxy/api/gameSession/getGsidResult", "/api/admin/changes", "/proxy/oauth/token"})
+WAITING_ROUTES = frozenset({"/proxy/api/gameSession/getGsidResult", "/api/admin/changes", "/proxy/oauth/token?wait"})
 
 
 class RequestFigures:

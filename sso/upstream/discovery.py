@@ -1,14 +1,14 @@
 """Discovery documents and keys of OpenID providers, cached in each worker."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-import trio
 
 from sso.core.jwk import load_jwk
 from sso.core.keys import PublicKey, UnusableKey
 from sso.upstream.errors import InvalidAnswer
 from sso.upstream.http_client import ProviderAnswer, ProviderClient
+from sso.upstream.provider_document import ProviderDocument
 
 METADATA_S = 600.0
 KEYS_S = 3600.0
@@ -26,57 +26,54 @@ class ProviderMetadata:
     auth_methods: tuple[str, ...]  # that the token endpoint accepts
     sends_iss: bool  # RFC 9207
     knows_prompt_login: bool
-    read_at: float
 
 
-@dataclass
-class _KeySet:
-    keys: dict[str, PublicKey] = field(default_factory=dict)  # by kid; "" for a key without one
-    read_at: float = float("-inf")
-    lock: trio.Lock = field(default_factory=trio.Lock)
-
-    def find(self, kid: str) -> PublicKey | None:
-        """Returns the key with this id. A token without ``kid`` can only mean the only key."""
-        if not kid and len(self.keys) == 1:
-            return next(iter(self.keys.values()))
-        return self.keys.get(kid) if kid else None
+Keys = dict[str, PublicKey]  # by kid; "" for a key without one
 
 
 class Discovery:
     def __init__(self, client: ProviderClient) -> None:
         self._client = client
-        self._metadata: dict[str, ProviderMetadata] = {}  # by issuer
-        self._key_sets: dict[str, _KeySet] = {}  # by jwks_uri
+        self._metadata: dict[str, ProviderDocument[ProviderMetadata]] = {}  # by issuer
+        self._key_sets: dict[str, ProviderDocument[Keys]] = {}  # by jwks_uri
 
     async def metadata(self, issuer: str) -> ProviderMetadata:
-        cached = self._metadata.get(issuer)
-        if cached and trio.current_time() - cached.read_at < METADATA_S:
-            return cached
-        answer = await self._client.get(issuer.rstrip("/") + DOCUMENT_PATH)
-        metadata = self._metadata[issuer] = parse_metadata(self._client, issuer, json_of(answer))
-        return metadata
+        if issuer not in self._metadata:
+            self._metadata[issuer] = ProviderDocument(partial(self._read_metadata, issuer))
+        return await self._metadata[issuer].get(METADATA_S)
 
     async def find_key(self, jwks_uri: str, kid: str) -> PublicKey | None:
         """Returns the provider's key with this id ("": the only key), or None if it does not exist."""
-        key_set = self._key_sets.setdefault(jwks_uri, _KeySet())
-        async with key_set.lock:
-            age = trio.current_time() - key_set.read_at
-            if age > KEYS_S or (key_set.find(kid) is None and age > REREAD_KEYS_S):
-                await self._read_keys(jwks_uri, key_set)
-            return key_set.find(kid)
+        key_set = self._key_set(jwks_uri)
+        key = _find_key(await key_set.get(KEYS_S), kid)
+        return _find_key(await key_set.get_newer(REREAD_KEYS_S), kid) if key is None else key
 
     async def find_newer_key(self, jwks_uri: str, kid: str, old: PublicKey) -> PublicKey | None:
         """Returns the provider's present key with this id, or None if ``old`` was read within the last minute."""
-        key_set = self._key_sets.setdefault(jwks_uri, _KeySet())
-        async with key_set.lock:
-            if key_set.find(kid) is old and trio.current_time() - key_set.read_at > REREAD_KEYS_S:
-                await self._read_keys(jwks_uri, key_set)
-            key = key_set.find(kid)
-            return None if key is old else key
+        key_set = self._key_set(jwks_uri)
+        key = _find_key(await key_set.get(KEYS_S), kid)
+        if key is old:
+            key = _find_key(await key_set.get_newer(REREAD_KEYS_S), kid)
+        return None if key is old else key
 
-    async def _read_keys(self, jwks_uri: str, key_set: _KeySet) -> None:
-        key_set.keys = parse_keys(json_of(await self._client.get(jwks_uri)))
-        key_set.read_at = trio.current_time()
+    def _key_set(self, jwks_uri: str) -> ProviderDocument[Keys]:
+        if jwks_uri not in self._key_sets:
+            self._key_sets[jwks_uri] = ProviderDocument(partial(self._read_keys, jwks_uri))
+        return self._key_sets[jwks_uri]
+
+    async def _read_metadata(self, issuer: str) -> ProviderMetadata:
+        answer = await self._client.get(issuer.rstrip("/") + DOCUMENT_PATH)
+        return parse_metadata(self._client, issuer, json_of(answer))
+
+    async def _read_keys(self, jwks_uri: str) -> Keys:
+        return parse_keys(json_of(await self._client.get(jwks_uri)))
+
+
+def _find_key(keys: Keys, kid: str) -> PublicKey | None:
+    """Returns the key with this id. A token without ``kid`` can only mean the only key."""
+    if not kid and len(keys) == 1:
+        return next(iter(keys.values()))
+    return keys.get(kid) if kid else None
 
 
 def parse_metadata(client: ProviderClient, issuer: str, document: dict[str, Any]) -> ProviderMetadata:
@@ -96,7 +93,6 @@ def parse_metadata(client: ProviderClient, issuer: str, document: dict[str, Any]
         auth_methods=tuple(map(str, methods)) if isinstance(methods, list) else (),
         sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
         knows_prompt_login=isinstance(prompts, list) and "login" in prompts,
-        read_at=trio.current_time(),
     )
 
 
@@ -106,12 +102,12 @@ def json_of(answer: ProviderAnswer) -> dict[str, Any]:
     return answer.json()
 
 
-def parse_keys(document: dict[str, Any]) -> dict[str, PublicKey]:
+def parse_keys(document: dict[str, Any]) -> Keys:
     """Returns the keys by their ids. Keys of other kinds, such as those for encryption, are left out."""
     jwks = document.get("keys")
     if not isinstance(jwks, list):
         raise InvalidAnswer("jwks_uri: expected a JWK set")
-    keys: dict[str, PublicKey] = {}
+    keys: Keys = {}
     for jwk in jwks[:MAX_KEYS]:
         try:
             keys[str(jwk.get("kid", ""))] = load_jwk(jwk)

@@ -25,6 +25,7 @@ from sso.web.request_rules import RequestRules, check_path
 from sso.web.request_tracing import started_span
 from sso.web.security_headers import SecurityHeaders
 
+HELD_SUFFIX = "?wait"
 log = structlog.get_logger()
 
 
@@ -43,7 +44,8 @@ class ResponseFinisher:
         self._access_log = access_log
         self._cross_origin = cross_origin
         self._method = request.method
-        self._route = _route(request)
+        # Log and metrics tell a request that waits on purpose from others with the same route.
+        self._route = _route(request) + (HELD_SUFFIX if getattr(app_globals, "is_held", False) else "")
         self._path = request.path
         self._request_id = app_globals.request_id
         self._started = app_globals.started

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -161,6 +162,28 @@ async def test_cancelled_login_is_not_hashed(services: Services, hashes: HeldHas
                 scope.cancel()
         hashes.begin.set()
     assert hashes.passwords == ["bob's password"]
+
+
+async def test_failure_counts_although_the_client_has_disconnected(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise, clients that disconnect during the hash could guess without a limit."""
+    ann = await add_user(services)
+    is_hashing, is_cancelled = threading.Event(), threading.Event()
+
+    def verify(hashed: str, password: str) -> bool:
+        is_hashing.set()
+        return not is_cancelled.wait(60)
+
+    monkeypatch.setattr(services.hasher, "_verify", verify)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(attempt, services, ann, "wrong")
+        await until_true(is_hashing.is_set)
+        nursery.cancel_scope.cancel()
+        is_cancelled.set()
+    rows = await services.database.run_sql("SELECT failures FROM throttle WHERE failures > 0", [])
+    assert rows
+    assert {row["failures"] for row in rows} == {1}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.admin.conftest import Administrator, administrator
 from tests.kit.browser import each_worker, query
-from tests.kit.oauth import Site, close_all, new_browser
+from tests.kit.oauth import Site, close_all, new_browser, new_site
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import Studio
 
@@ -164,6 +164,23 @@ def test_deleted_client_and_its_tokens_end_on_every_worker(server: Server, root:
         assert [token_status(worker, client["client_id"], client["client_secret"]) for worker in workers] == [401, 401]
     assert root.get(f"/clients/{client['client_id']}").status_code == 404
     assert root.request("DELETE", f"/clients/{client['client_id']}").status_code == 404
+
+
+def test_refresh_token_of_a_deleted_client_is_refused_on_every_worker(server: Server, root: Administrator) -> None:
+    """Also on workers that have the client in their cache."""
+    site = new_site(server, profile="oidc")
+    browsers = [new_browser(server).sign_in() for _ in range(2)]
+    tokens = [site.tokens(browser)["refresh_token"] for browser in browsers]
+    with each_worker(server) as workers:
+        for number, worker in enumerate(workers):
+            site.http = worker
+            tokens[number] = site.refresh(tokens[number]).json()["refresh_token"]
+        assert root.request("DELETE", f"/clients/{site.client_id}").status_code == 200
+        for worker, token in zip(workers, tokens, strict=True):
+            site.http = worker
+            answer = site.refresh(token)
+            assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")  # no profile is known
+    close_all()
 
 
 def test_rotation_keeps_the_old_secret_until_it_is_finished(

@@ -1,15 +1,20 @@
 """Retries of the client, against a small server that answers as it is told."""
 
+import base64
 import json
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import anyio
+import anyio.lowlevel
 import httpx
 import pytest
 
 from sso.client import (
+    AsyncSsoClient,
+    BrowserLogin,
     ConnectionFailed,
     RequestRefused,
     ServiceClient,
@@ -125,12 +130,9 @@ def test_threads_share_one_token() -> None:
         if request.url.path == "/proxy/oauth/token":
             tokens.append(f"token-{len(tokens)}")
             time.sleep(0.2)  # the other threads come meanwhile
-            return streamed(200, access_token=tokens[-1], expires_in=3600)
+            return _streamed(200, access_token=tokens[-1], expires_in=3600)
         is_refused = request.headers["Authorization"] == "Bearer token-0"
-        return streamed(401, status="ERROR") if is_refused else streamed(200, status="OK", data={})
-
-    def streamed(code: int, **body: object) -> httpx.Response:
-        return httpx.Response(code, stream=httpx.ByteStream(json.dumps(body).encode()))
+        return _streamed(401, status="ERROR") if is_refused else _streamed(200, status="OK", data={})
 
     credentials = ServiceClient("tanks-server", "secret")
     with SsoClient("http://sso", credentials, transport=httpx.MockTransport(answer)) as client:
@@ -141,6 +143,54 @@ def test_threads_share_one_token() -> None:
             thread.join()
         assert client.send(users.get("1")) == {}
     assert tokens == ["token-0", "token-1"]  # one for all, and one after it was refused
+
+
+class RotatingTransport(httpx.AsyncBaseTransport):
+    """A service that ends the sign-in if a refresh token is used twice, as reuse detection does."""
+
+    def __init__(self) -> None:
+        self.current, self.refreshes = "r0", 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        body = (await request.aread()).decode()
+        await anyio.lowlevel.checkpoint()
+        if request.url.path == "/proxy/oauth/token":
+            self.refreshes += 1
+            if f"refresh_token={self.current}&" not in body + "&":
+                return _streamed(400, error="invalid_grant")
+            self.current = f"r{self.refreshes}"
+            for _ in range(5):
+                await anyio.lowlevel.checkpoint()  # the other tasks come meanwhile
+            return _streamed(200, access_token="a", refresh_token=self.current)
+        if request.url.path == "/proxy/oauth/exchangeToken":
+            claims = base64.urlsafe_b64encode(b'{"exp": 9999999999, "iat": 1}').decode().rstrip("=")
+            return _streamed(200, token=f"e30.{claims}.{self.current}")
+        return _streamed(200, status="OK", data={})
+
+
+def _streamed(code: int, **body: object) -> httpx.Response:
+    return httpx.Response(code, stream=httpx.ByteStream(json.dumps(body).encode()))
+
+
+async def _send_from_many_tasks() -> None:
+    transport = RotatingTransport()
+    credentials = BrowserLogin("sso-cli", "r0", "factor")
+    async with AsyncSsoClient("http://sso", credentials, transport=transport) as client:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(6):
+                tasks.start_soon(client.send, users.get("1"))
+        assert transport.refreshes == 1
+        with anyio.CancelScope() as scope:  # a task that is cancelled while it signs in does not keep the lock
+            credentials.jwt.value = ""
+            scope.cancel()
+            await client.send(users.get("1"))
+        assert await client.send(users.get("1")) == {}
+    assert credentials.refresh_token == transport.current
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_tasks_use_a_refresh_token_once(backend: str) -> None:
+    anyio.run(_send_from_many_tasks, backend=backend)
 
 
 def test_heartbeat_of_a_quiet_stream_ends_the_long_pauses() -> None:

@@ -138,8 +138,8 @@ GOES_ON = (
         "A refresh token of a grant is refused after an earlier one was used again.",
         (
             STATEMENTS,
-            "DELETE FROM oauth_grants WHERE id = :grant_id AND client_id = :client_id RETURNING id",
-            "SELECT id FROM oauth_grants WHERE id = :grant_id AND client_id = :client_id",
+            'delete_grants("WHERE g.id = :grant_id AND g.client_id = :client_id")',
+            '"SELECT id FROM oauth_grants WHERE id = :grant_id AND client_id = :client_id"',
         ),
     ),
     _fault(

@@ -9,7 +9,9 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
+from tests.kit.device import new_device_site, start_device
 from tests.kit.game import BASE, Game
+from tests.kit.oauth import close_all
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
 
@@ -69,6 +71,18 @@ def metric(bind: str, name: str) -> float | None:
     lines = httpx.get(f"http://{bind}/metrics", timeout=60).text.splitlines()
     values = [float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")]
     return values[0] if values else None
+
+
+def test_held_token_requests_have_a_route_of_their_own(metered: tuple[Server, str]) -> None:
+    """Otherwise, devices that wait for their users look like a slow token endpoint."""
+    server, bind = metered
+    device = start_device(new_device_site(server))
+    assert device.ask().status_code == 400
+    assert device.ask(wait=1).status_code == 400
+    for route in ("/proxy/oauth/token", "/proxy/oauth/token?wait"):
+        name = f'sso_request_seconds_count{{method="POST",route="{route}",status="400"}}'
+        assert until(lambda name=name: metric(bind, name) == 1)
+    close_all()
 
 
 def test_gauges_are_the_sum_over_live_workers(metered: tuple[Server, str]) -> None:

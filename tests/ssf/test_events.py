@@ -11,7 +11,7 @@ from tests.admin.conftest import Administrator
 from tests.kit.browser import AuthenticatorApp, query, user_id_of
 from tests.kit.browser import Browser as PageBrowser
 from tests.kit.builders import PASSWORD, TOTP_SECRET
-from tests.kit.oauth import ACR_MFA, ACR_PASSWORD, Browser, new_browser
+from tests.kit.oauth import ACR_MFA, ACR_PASSWORD, REVOKE, Browser, new_browser
 from tests.kit.passkey_sign_in import new_passkey, register
 from tests.kit.second_factors import enrol
 from tests.kit.server import Server
@@ -143,6 +143,42 @@ def test_user_whose_tokens_have_expired_is_still_known(
     assert not query(server, "SELECT id FROM oauth_grants WHERE user_id = $1", user_id)
     disable_and_enable(server, browser, root)
     assert names_of(both.about(user_id, 3)) == [DISABLED, REVOKED, ENABLED]
+
+
+def test_user_whose_tokens_were_revoked_is_still_known(
+    server: Server, root: Administrator, both: BothReceivers
+) -> None:
+    """By the site in both ways, and by the service because a code was used twice."""
+    site = both.client.site
+    browsers = [new_browser(server).sign_in() for _ in range(3)]
+    codes = [browser.code(site) for browser in browsers]
+    tokens = [site.redeem(code).json()["refresh_token"] for code in codes]
+    assert site.revoke(tokens[0]).status_code == 200
+    form = {"token": tokens[1]}
+    assert site.http.post(REVOKE, data=form, headers=site.basic()).status_code == 200
+    assert site.redeem(codes[2]).status_code == 400
+    for browser in browsers:
+        user_id = user_id_of(server, browser.login)
+        assert not query(server, "SELECT id FROM oauth_grants WHERE user_id = $1", user_id)
+        disable_and_enable(server, browser, root)
+        assert names_of(both.about(user_id, 3)) == [DISABLED, REVOKED, ENABLED]
+
+
+@pytest.mark.parametrize("change", [{"disabled": True}, {"redirect_uris": ["https://moved.example.com/cb"]}])
+def test_users_are_still_known_after_a_change_of_the_client_has_revoked_its_tokens(
+    server: Server, root: Administrator, change: dict[str, object]
+) -> None:
+    client = signal_client(server)
+    stream = client.add_stream()
+    browser = new_browser(server).sign_in()
+    client.site.tokens(browser)
+    user_id, path = user_id_of(server, browser.login), f"/clients/{client.site.client_id}"
+    assert root.request("PATCH", path, json={"redirect_hosts": [], **change}).status_code == 200
+    assert not query(server, "SELECT id FROM oauth_grants WHERE user_id = $1", user_id)
+    assert root.request("PATCH", path, json={"disabled": False}).status_code == 200
+    assert root.request("PATCH", f"/users/{user_id}", json={"disabled": True}).status_code == 200
+    client._headers.clear()
+    assert names_of(client.take(stream)) == [DISABLED, REVOKED]
 
 
 def test_new_address_is_told_to_clients_that_may_read_it(

@@ -1,14 +1,23 @@
 """Discovery documents and keys are cached; keys are read again for an unknown id, but not often."""
 
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
 import pytest
+import trio
 from trio.testing import MockClock
 
 from sso.core.net import parse_networks
 from sso.core.receiver_addresses import ReceiverAddresses
-from sso.upstream.discovery import REREAD_KEYS_S, Discovery
+from sso.db.clock import DatabaseClock
+from sso.upstream.discovery import DOCUMENT_PATH, KEYS_S, METADATA_S, REREAD_KEYS_S, Discovery
 from sso.upstream.errors import InvalidAnswer, ProviderUnavailable
-from sso.upstream.http_client import ProviderClient
+from sso.upstream.http_client import ProviderAnswer, ProviderClient
+from sso.upstream.provider_document import MAX_STALE_S, RETRY_S
+from sso.upstream.tickets.game_center import CERTIFICATE_S, GameCenter
 from tests.upstream.stand_ins import CodeProvider
+from tests.upstream.stores import AppleStore
 
 
 def client_of(networks: str, *, allow_http: bool = True) -> ProviderClient:
@@ -69,3 +78,129 @@ async def test_redirect_is_not_followed(provider: CodeProvider) -> None:
     url = f"{provider.url}/authorize?code_challenge_method=S256&state=s&redirect_uri={provider.url}/jwks"
     assert (await client.get(url)).status == 302
     assert provider.requests == ["/authorize"]
+
+
+@dataclass
+class HangingClient:
+    """Asks a provider without a socket, for tests with another clock. While ``hangs`` is set, it gets no answer."""
+
+    provider: CodeProvider | AppleStore
+    hangs: bool = False
+    urls: list[str] = field(default_factory=list)
+    is_asked: trio.Event = field(default_factory=trio.Event)
+
+    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> ProviderAnswer:
+        self.urls.append(url)
+        if self.hangs:
+            self.is_asked.set()
+            await trio.sleep(8)
+            raise ProviderUnavailable("no answer within 8 seconds")
+        status, _, body = self.provider.respond(url.removeprefix(self.provider.url), {}, {}, {})
+        return ProviderAnswer(url, status, body)
+
+    def check_url(self, url: object, name: str) -> str:
+        return str(url)
+
+
+@pytest.fixture
+async def hanging() -> HangingClient:
+    return HangingClient(CodeProvider(url="https://id.example.com"))
+
+
+async def while_another_reads(
+    client: HangingClient, reader: Callable[[], Awaitable[Any]], call: Callable[[], Awaitable[Any]]
+) -> Any:
+    """Returns the result of ``call`` while the request of ``reader`` hangs, which ends only after it."""
+    client.hangs = True
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(reader)
+        await client.is_asked.wait()
+        result = await call()
+        nursery.cancel_scope.cancel()
+    client.hangs = False
+    return result
+
+
+async def test_old_keys_are_used_while_their_address_does_not_answer(
+    hanging: HangingClient, autojump_clock: MockClock
+) -> None:
+    """The request of the first caller hangs. Callers with known keys do not wait for it."""
+    discovery = Discovery(cast(ProviderClient, hanging))
+    jwks_uri = f"{hanging.provider.url}/jwks"
+    key = await discovery.find_key(jwks_uri, "k1")
+    autojump_clock.jump(KEYS_S + 1)
+
+    async def find() -> Any:
+        started = trio.current_time()
+        assert await discovery.find_key(jwks_uri, "k1") is key
+        return trio.current_time() - started
+
+    assert await while_another_reads(hanging, find, find) == 0
+    hanging.hangs = True
+    assert await find() == 8  # the caller that asks uses the old key in the end
+    assert await find() == 0  # and the address is not asked again at once
+    autojump_clock.jump(MAX_STALE_S)
+    with pytest.raises(ProviderUnavailable, match="no answer"):
+        await find()
+
+
+async def test_unknown_key_ids_do_not_wait_for_an_address_that_does_not_answer(
+    hanging: HangingClient, autojump_clock: MockClock
+) -> None:
+    """Otherwise, forged tokens would take all places for tickets of the provider."""
+    discovery = Discovery(cast(ProviderClient, hanging))
+    jwks_uri = f"{hanging.provider.url}/jwks"
+    key = await discovery.find_key(jwks_uri, "k1")
+    autojump_clock.jump(REREAD_KEYS_S + 1)
+
+    async def find_unknown() -> None:
+        with pytest.raises(ProviderUnavailable):
+            await discovery.find_key(jwks_uri, "forged")
+
+    async def find_both() -> float:
+        started = trio.current_time()
+        assert await discovery.find_key(jwks_uri, "k1") is key
+        await find_unknown()
+        return trio.current_time() - started
+
+    assert await while_another_reads(hanging, find_unknown, find_both) < 8
+    hanging.hangs = True
+    await find_unknown()
+    requests = len(hanging.urls)
+    await find_unknown()
+    assert len(hanging.urls) == requests
+    hanging.hangs = False
+    autojump_clock.jump(RETRY_S + 1)
+    assert await discovery.find_key(jwks_uri, "forged") is None
+
+
+async def test_old_discovery_document_is_used_while_its_address_does_not_answer(
+    hanging: HangingClient, autojump_clock: MockClock
+) -> None:
+    discovery = Discovery(cast(ProviderClient, hanging))
+    metadata = await discovery.metadata(hanging.provider.url)
+    autojump_clock.jump(METADATA_S + 1)
+
+    async def read() -> Any:
+        return await discovery.metadata(hanging.provider.url)
+
+    assert await while_another_reads(hanging, read, read) is metadata
+    assert hanging.urls == [hanging.provider.url + DOCUMENT_PATH] * 2
+    assert await read() == metadata  # it is read again
+    assert len(hanging.urls) == 3
+
+
+async def test_old_certificate_of_game_center_is_used_while_its_address_does_not_answer(
+    autojump_clock: MockClock,
+) -> None:
+    client = HangingClient(AppleStore("https://static.gc.apple.com"))
+    game_center = GameCenter(cast(ProviderClient, client), DatabaseClock())
+    url = f"{client.provider.url}/public-key/gc-prod-10.cer"
+    certificate = await game_center._certificate(url)
+    autojump_clock.jump(CERTIFICATE_S + 1)
+
+    async def read() -> Any:
+        return await game_center._certificate(url)
+
+    assert await while_another_reads(client, read, read) is certificate
+    assert client.urls == [url] * 2

@@ -9,6 +9,7 @@ from sso.core.encryption import Keyring, column_purpose
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.db.known_users import delete_grants
 from sso.db.row_statements import insert_statement, update_statement
 from sso.db.sorted_pages import Page, PageQuery, SortColumn, SortedPages
 from sso.db.statement import Statement
@@ -54,8 +55,16 @@ _MARK_REGISTRATION_USED = Statement("UPDATE oauth_clients SET registration_used 
 _DELETE = Statement("DELETE FROM oauth_clients WHERE client_id = :client_id")
 # The tables with rows that a client was granted, or is about to be granted.
 _GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
+
+
+def _delete_granted(table: str, condition: str) -> Statement:
+    if table == "oauth_grants":
+        return Statement(delete_grants(f"WHERE {condition}"))
+    return Statement(f"DELETE FROM {table} WHERE {condition}")
+
+
 _REVOKE = tuple(
-    Statement(f"DELETE FROM {table} WHERE client_id = :client_id")
+    _delete_granted(table, "client_id = :client_id")
     for table in (
         "game_sessions",  # sessions of its devices first: their grants are issued under a lock
         "oauth_pushed_requests",
@@ -68,7 +77,7 @@ _LIST_GRANTED_URIS = Statement(
     " UNION ".join(f"SELECT redirect_uri FROM {table} WHERE client_id = :client_id" for table in _GRANT_TABLES)
 )
 _REVOKE_AT_URIS = tuple(
-    Statement(f"DELETE FROM {table} WHERE client_id = :client_id AND redirect_uri = ANY(CAST(:uris AS text[]))")
+    _delete_granted(table, "client_id = :client_id AND redirect_uri = ANY(CAST(:uris AS text[]))")
     for table in _GRANT_TABLES
 )
 _LIST_ORIGINS = Statement(

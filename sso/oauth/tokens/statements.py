@@ -5,6 +5,7 @@ same statement checks that the user and the client may still get tokens.
 """
 
 from sso.db.batch.statement import BatchStatement
+from sso.db.known_users import delete_grants
 from sso.db.statement import Statement
 
 MAX_CODE_FAILURES = 20
@@ -129,10 +130,7 @@ REDEEM = BatchStatement(
         "session_s": "bigint",
     },
 )
-REVOKE_GRANT_OF_CODE = Statement(
-    """DELETE FROM oauth_grants g USING oauth_codes k
-    WHERE k.digest = :digest AND g.id = k.grant_id RETURNING g.id"""
-)
+REVOKE_GRANT_OF_CODE = Statement(delete_grants("USING oauth_codes k WHERE k.digest = :digest AND g.id = k.grant_id"))
 ROTATE = BatchStatement(
     f"""WITH {CLOCK}, item AS (
         SELECT * FROM {{items}}
@@ -230,13 +228,14 @@ IS_REFRESHABLE = Statement(
         AND CAST(:token_id AS text) IN (head, previous) AND (dpop_jkt IS NULL OR dpop_jkt = :jkt))"""
 )
 REVOKE_REFRESH_TOKEN = Statement(
-    """DELETE FROM oauth_grants g USING users u
-    WHERE g.id = :grant_id AND g.client_id = :client_id AND g.head = :token_id
-        AND u.user_id = g.user_id AND NOT u.disabled AND g.issued >= u.valid_from
-        AND g.head_exp > extract(epoch FROM now())
-    RETURNING g.id"""
+    delete_grants(
+        """USING users u
+        WHERE g.id = :grant_id AND g.client_id = :client_id AND g.head = :token_id
+            AND u.user_id = g.user_id AND NOT u.disabled AND g.issued >= u.valid_from
+            AND g.head_exp > extract(epoch FROM now())"""
+    )
 )
-REVOKE_GRANT = Statement("DELETE FROM oauth_grants WHERE id = :grant_id AND client_id = :client_id RETURNING id")
+REVOKE_GRANT = Statement(delete_grants("WHERE g.id = :grant_id AND g.client_id = :client_id"))
 REVOKE_ACCESS_TOKEN = Statement(
     """WITH service_tokens AS (
         DELETE FROM oauth_service_tokens WHERE digest = :digest AND client_id = :client_id

@@ -6,9 +6,8 @@ import re
 import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import urlsplit
-
-import trio
 
 from sso.core.certificates import (
     Certificate,
@@ -23,6 +22,7 @@ from sso.db.clock import DatabaseClock
 from sso.upstream.errors import InvalidAnswer
 from sso.upstream.http_client import ProviderClient
 from sso.upstream.model import MAX_NAME, IdentityProvider, clean_text
+from sso.upstream.provider_document import ProviderDocument
 from sso.upstream.tickets.model import StoreAccount, Ticket, TicketRefused, member_of
 from sso.web.body import JSON
 
@@ -54,7 +54,7 @@ class GameCenter:
     def __init__(self, client: ProviderClient, clock: DatabaseClock) -> None:
         self._client = client
         self._clock = clock
-        self._certificates: dict[str, tuple[Certificate, float]] = {}  # by address, with the time of reading
+        self._certificates: dict[str, ProviderDocument[Certificate]] = {}  # by address, once they were read
 
     async def verify(self, provider: IdentityProvider, secret: str | None, ticket: Ticket) -> StoreAccount:
         signed = parse_ticket(ticket)
@@ -75,22 +75,24 @@ class GameCenter:
         return StoreAccount(signed.player_id, signed.name, ticket_id, provider.max_age + 2 * MAX_SKEW_S)
 
     async def _certificate(self, url: str) -> Certificate:
-        cached = self._certificates.get(url)
-        if cached and trio.current_time() - cached[1] < CERTIFICATE_S:
-            return cached[0]
+        document = self._certificates.get(url) or ProviderDocument(partial(self._read_certificate, url))
+        certificate = await document.get(CERTIFICATE_S)
+        if url not in self._certificates:
+            if len(self._certificates) >= MAX_CACHED:
+                self._certificates.clear()
+            self._certificates[url] = document
+        return certificate
+
+    async def _read_certificate(self, url: str) -> Certificate:
         answer = await self._client.get(url, {"Accept": "*/*"})
         if answer.status in (404, 410):
             raise TicketRefused(f"{url}: status {answer.status}")
         if answer.status != 200:
             raise InvalidAnswer(f"{url}: status {answer.status}")
         try:
-            certificate = load_certificate(answer.body)
+            return load_certificate(answer.body)
         except UnusableCertificate as error:
             raise InvalidAnswer(f"{url}: {error}") from None
-        if len(self._certificates) >= MAX_CACHED:
-            self._certificates.clear()
-        self._certificates[url] = certificate, trio.current_time()
-        return certificate
 
 
 def check_key_url(provider: IdentityProvider, url: str) -> None:
