@@ -13,7 +13,7 @@ from sso.perm.stores.permission_state import PermissionState
 MAX_ROLES = 1000  # of one application
 MAX_CONDITION_NODES = 20_000  # of the roles of one application and of the groups of its project, together
 MAX_APPLICATION_BYTES = 8_000_000  # of the schema and the roles of one application, as JSON
-MAX_PROJECT_APPLICATIONS = 1000  # of one project, with those that are removed
+MAX_PROJECT_APPLICATIONS = 10_000  # of one project, with those that are removed
 
 
 def check_sizes(before: PermissionState, after: PermissionState) -> None:
