@@ -32,7 +32,6 @@ from sso.admin.users import UserResource
 from sso.core.errors import Forbidden, NotFound
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.required_rights import Operation
-from sso.perm.engine.rights import ALL_SECTIONS
 from sso.perm.input.options import read_user_data_options
 from sso.perm.operations.user_data import SavedRecord, UserDataOperations, UserDataQuestion
 from sso.perm.operations.writes import ManagementContext, OperationResult
@@ -114,8 +113,8 @@ class AssignmentResource:
         if caller.sees_users or caller.permissions.user_id == user_id or "data" not in response.members:
             return response
         sections = await self._visibility.sections(caller.permissions, application_id)
-        hidden = ALL_SECTIONS - sections
-        record = {name: value for name, value in response.members["data"].items() if name not in hidden}
+        readable = {"user_id", "application_id", *sections}
+        record = {name: value for name, value in response.members["data"].items() if name in readable}
         return replace(response, members={**response.members, "data": record})
 
     async def holders(self, request: AdminRequest) -> AdminResponse:
