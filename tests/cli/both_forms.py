@@ -117,7 +117,7 @@ def both(sso: Sso, signed_in: tuple[Server, Path], beside: Server, monkeypatch: 
         assert sso("apply", str(folder / "state.json")).code == 0
 
     def run(line: str, *form: str) -> CommandResult:
-        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
         return sso(*form, *shlex.split(line))
 
     def run_on_server(line: str) -> CommandResult:
