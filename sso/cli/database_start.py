@@ -13,7 +13,7 @@ from sso.db.standalone import CONNECT_S, fetch_value
 
 RETRY_S = 0.5
 REPEAT_S = 10.0  # the same reason is printed again after this time
-LOCKED = "a table that another session uses, such as a backup; it tries again, and requests are served meanwhile"
+LOCKED = "a table or row that another session uses, such as a backup; it tries again, and other nodes go on serving"
 
 
 def migrate_database(dsn: str, wait_s: float, *, in_child: bool = False) -> None:

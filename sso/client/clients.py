@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from sso.client.call import ApiCall, ListCall, Record
-from sso.client.credentials import Calls, Credentials, LockedCredentials, TaskCredentials, TaskLock
+from sso.client.credentials import Calls, Credentials, LockedCredentials, SharedSignIn, TaskCredentials
 from sso.client.event_stream import OpenStream, Outcome, ReadStream, follow
 from sso.client.exchange import Acquire, Step, Steps, Wait, exchange, run_calls
 from sso.client.limited_response import MAX_RESPONSE_BYTES, LimitedResponse
@@ -178,7 +178,7 @@ class AsyncSsoClient(AsyncCalls):
     ) -> None:
         """``options`` are those of ``httpx.AsyncClient``."""
         self.credentials = credentials
-        self._lock: TaskLock | None = None  # of the running event loop
+        self._sign_in: SharedSignIn | None = None  # its lock belongs to the running event loop
         self._retries = retries
         self._max_bytes = max_response_bytes
         self._http = httpx.AsyncClient(base_url=url, headers=HEADERS, **{"timeout": TIMEOUT_S, **options})
@@ -217,11 +217,11 @@ class AsyncSsoClient(AsyncCalls):
     def _shared_credentials(self) -> Credentials | None:
         if self.credentials is None:
             return None
-        if self._lock is None:
+        if self._sign_in is None:
             import anyio
 
-            self._lock = anyio.Lock()
-        return TaskCredentials(self.credentials, self._lock)
+            self._sign_in = SharedSignIn(anyio.Lock())
+        return TaskCredentials(self.credentials, self._sign_in)
 
     async def _run(self, steps: Steps[T]) -> T:
         outcome = None

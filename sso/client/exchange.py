@@ -64,11 +64,18 @@ def get_headers(credentials: Credentials, retries: int) -> Steps[dict[str, str]]
     """Returns the headers of the credentials, and signs in if it must."""
     if not isinstance(credentials, TaskCredentials):
         return (yield from run_calls(credentials.headers(), retries))
-    yield Acquire(credentials.lock)
+    shared = credentials.shared
+    failures = shared.failures
+    yield Acquire(shared.lock)
     try:
+        if shared.error is not None and shared.failures > failures:
+            raise shared.error
         return (yield from run_calls(credentials.headers(), retries))
+    except ClientError as error:
+        shared.failures, shared.error = shared.failures + 1, error
+        raise
     finally:
-        credentials.lock.release()
+        shared.lock.release()
 
 
 def run_calls(calls: Calls[T], retries: int) -> Steps[T]:

@@ -19,7 +19,7 @@ FIRST = "0049"  # the oldest migration; databases of earlier versions, which wer
 HEAD = "0075"  # the newest migration; a test compares it with the files
 ADVISORY_LOCK = 7_350_911  # an arbitrary number
 LOCK_NOT_AVAILABLE = "55P03"
-LOCK_WAIT_S = 1.0  # for the lock of a table
+LOCK_WAIT_S = 2.0  # for a lock; after deadlock_timeout (1 s), PostgreSQL ends an autovacuum that holds it
 LOCK_PAUSE_S = 3.0  # before the next attempt
 SCRIPTS = Path(__file__).parent / "migrations"
 

@@ -11,6 +11,12 @@ class PermissionConflict(ApiError):
     message = "conflict"
 
 
+class UserWasMerged(PermissionConflict):
+    """Nobody would read data of a user who was merged into another one."""
+
+    message = "user_id: the user was merged into another one; save the data of that user"
+
+
 class TooManyAdminRequests(RetryLater):
     """The caller has sent more requests to manage permissions or other records than SSO_RATE_ADMIN allows."""
 

@@ -51,6 +51,6 @@ def is_frequent_read(path: str, fields: dict[str, Any]) -> bool:
 def _is_save_of_own_service(path: str, fields: dict[str, Any], caller: Caller) -> bool:
     """Returns whether a game server saves the data of a user at its own application, which it does as often as users
     play."""
-    if path != "/meta/data" or caller.service_id is None:
+    if path != "/meta/data" or fields.get("action") != "save" or caller.service_id is None:
         return False
     return ENDPOINT_RULES[path].application_of(fields, caller.service_id) == caller.service_id

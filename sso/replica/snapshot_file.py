@@ -21,7 +21,7 @@ from sso.perm.replica.copy import ReplicaCopy
 from sso.perm.replica.definition import Definition
 
 NAME, LOCK_NAME = "replica.sso", "replica.lock"
-MAGIC = b"sso replica 1\n"
+MAGIC = b"sso replica 2\n"
 SALT_BYTES = 16
 USERS_PER_BLOCK = 10_000
 MAX_CHANGES_SHARE = 1.0  # of the size of the copy; the file is written anew when the changes take more

@@ -42,8 +42,11 @@ class ProviderDocument(Generic[Content]):
         """Returns the document, which is never older than ``max_age_s``. Raises UpstreamError."""
         if self._content is not None and self._age() <= max_age_s:
             return self._content
+        asked_at = trio.current_time()
         await self._wait_for_others()
         try:
+            if self._failed_at >= asked_at:  # the request of another caller, which this one has waited for
+                raise ProviderUnavailable(self._problem)
             if self._content is None or self._age() > max_age_s:
                 self._content = await self._request()
             return self._content

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from sso.accounts.errors import TooManyAttempts
-from sso.accounts.history.events import EventKind
+from sso.accounts.history.events import EventKind, record_failure
 from sso.accounts.login.rate_limit import FREE_FAILURES, LoginAttempt, LoginRateLimiter, raise_if_blocked
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, parse_address
-from sso.db.errors import Unavailable
+from sso.db.database import Database
+from sso.db.errors import DatabaseError, LockTimeout, Unavailable
 from sso.db.statement import Statement
 from sso.services import Services
 from sso.telemetry.counters import THROTTLED_REQUESTS
@@ -183,21 +184,32 @@ async def test_failures_of_a_user_are_in_the_history(services: Services, limiter
     ]
 
 
+@pytest.mark.parametrize(("error", "written"), [(Unavailable, 0), (LockTimeout, 1)])
 async def test_failures_that_could_not_be_written_are_written_later(
-    services: Services, limiter: LoginRateLimiter, monkeypatch: pytest.MonkeyPatch
+    services: Services,
+    limiter: LoginRateLimiter,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[DatabaseError],
+    written: int,
 ) -> None:
-    async def fail(*_: object) -> None:
-        raise Unavailable
+    """If one user is locked, the failures of others are written."""
 
-    user = await add_user(services, login="ann@example.com")
-    for _ in range(3):
+    async def fail(database: Database, user_id: str, *more: Any) -> None:
+        if user_id == ann.user_id:
+            raise error
+        await record_failure(database, user_id, *more)
+
+    bob, ann = await add_user(services, login="bob@example.com"), await add_user(services, login="ann@example.com")
+    for user in (bob, ann, ann, ann):
         await limiter.record_failure(ATTEMPT, user)
     with monkeypatch.context() as database:
         database.setattr("sso.accounts.history.failed_logins.record_failure", fail)
         await limiter.failed_logins.write()
-    assert await history(services, user.user_id) == []
+    assert len(await history(services, bob.user_id)) == written
+    assert await history(services, ann.user_id) == []
     await limiter.failed_logins.write()
-    assert await services.database.value(_ATTEMPTS, user_id=user.user_id) == 3
+    assert await services.database.value(_ATTEMPTS, user_id=bob.user_id) == 1
+    assert await services.database.value(_ATTEMPTS, user_id=ann.user_id) == 3
 
 
 @pytest.mark.parametrize(("wait", "seconds"), [(0, 1), (0.2, 1), (1.0, 2), (7.9, 8)])

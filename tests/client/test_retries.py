@@ -193,6 +193,39 @@ def test_tasks_use_a_refresh_token_once(backend: str) -> None:
     anyio.run(_send_from_many_tasks, backend=backend)
 
 
+class UnreachableTransport(httpx.AsyncBaseTransport):
+    def __init__(self) -> None:
+        self.requests = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests += 1
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()  # the other tasks come meanwhile
+        raise httpx.ConnectError("away")
+
+
+async def _fail_in_many_tasks() -> None:
+    transport = UnreachableTransport()
+
+    async def send(client: AsyncSsoClient) -> None:
+        with pytest.raises(ConnectionFailed):
+            await client.send(users.get("1"))
+
+    credentials = BrowserLogin("sso-cli", "r0", "factor")
+    async with AsyncSsoClient("http://sso", credentials, retries=0, transport=transport) as client:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(6):
+                tasks.start_soon(send, client)
+        assert transport.requests == 1
+        await send(client)
+    assert transport.requests == 2
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_tasks_that_wait_for_a_failing_sign_in_fail_with_it(backend: str) -> None:
+    anyio.run(_fail_in_many_tasks, backend=backend)
+
+
 def test_heartbeat_of_a_quiet_stream_ends_the_long_pauses() -> None:
     steps = follow(None, "", 0)
     next(steps)

@@ -146,6 +146,8 @@ def test_data_of_a_merged_user_cannot_be_saved(server: Server, root: Administrat
     assert (refused.status, "user_id: the user was merged into another one" in refused.body["error"]) == (409, True)
     body = {"application_id": game, "public_data": {"level": {"value": True}}}
     assert root.request("PATCH", f"/users/{guest}/permissions", json=body).status_code == 409
+    # A document is applied without the record: a merge by a player must not stop it.
+    server.apply({"permissions": [{"user_id": guest, "application_id": game, "data": {"roles": ["b"]}}]})
     assert permissions(root, [guest, account], [game]) == [["private_data.a"]] * 2
     assert unmerge(root, account, guest).json()["data"] == {"changed": []}
     assert studio.root.call("meta/data", **fields, data=data | {"roles": ["b"]}).status == 200

@@ -121,6 +121,23 @@ async def while_another_reads(
     return result
 
 
+async def test_callers_without_an_older_document_wait_for_one_request(
+    hanging: HangingClient, autojump_clock: MockClock
+) -> None:
+    discovery = Discovery(cast(ProviderClient, hanging))
+    hanging.hangs = True
+    started = trio.current_time()
+
+    async def fail() -> None:
+        with pytest.raises(ProviderUnavailable):
+            await discovery.find_key(f"{hanging.provider.url}/jwks", "k1")
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(fail)
+    assert trio.current_time() - started == 8
+
+
 async def test_old_keys_are_used_while_their_address_does_not_answer(
     hanging: HangingClient, autojump_clock: MockClock
 ) -> None:

@@ -91,7 +91,7 @@ class BanOperations:
         return stored
 
     async def link_identity(self, tx: Transaction, user_id: str, identity: bytes) -> None:
-        """Gives a user, whom the caller has locked, the bans of an identity that is linked, with the same effect."""
+        """Gives a user, whom the caller has locked, the bans of a linked identity, and ends what was issued."""
         for ban in await link_identity(tx, user_id, identity):
             await self._end_issued(tx, user_id, ban)
 

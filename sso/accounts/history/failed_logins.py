@@ -11,7 +11,7 @@ import trio
 
 from sso.accounts.history.events import EventKind, record_failure
 from sso.db.database import Database
-from sso.db.errors import DatabaseError
+from sso.db.errors import DatabaseError, LockTimeout
 
 INTERVAL_S = 1.0
 DRAIN_S = 5
@@ -37,14 +37,17 @@ class FailedLogins:
 
     async def write(self) -> None:
         """Writes one user and address after the other, which takes one connection at most."""
-        while self._waiting:
-            (user_id, address), attempts = self._waiting.popitem()
+        waiting, self._waiting = self._waiting, Counter()
+        while waiting:
+            (user_id, address), attempts = waiting.popitem()
             try:
                 await record_failure(self._database, user_id, EventKind.SIGN_IN_FAILED, address, attempts)
             except DatabaseError as error:
-                self._waiting[user_id, address] += attempts
                 log.warning("failed_logins.write_failed", reason=str(error))
-                return
+                self._waiting[user_id, address] += attempts
+                if not isinstance(error, LockTimeout):  # a locked user does not hold up the others
+                    self._waiting += waiting
+                    return
 
     async def write_before_exit(self) -> None:
         with trio.move_on_after(DRAIN_S):

@@ -8,7 +8,8 @@ from sso.core.ban import Ban
 from sso.core.ids import digest, secret_token
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
-from sso.db.transaction import Row
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Transaction
 from sso.oauth.model import UNRESTRICTED, AccessToken, Client, IssuedTokens, TokenRestrictions
 from sso.oauth.tokens.jwt_access_tokens import AccessTokenDigests
 from sso.oauth.tokens.statements import (
@@ -141,8 +142,7 @@ class TokenStore:
 
     async def revoke_grant_of_code(self, code: str) -> str | None:
         """Revokes the grant that the code was redeemed for, with its tokens. Returns its id, None if there is none."""
-        grant_id: str | None = await self._database.value(REVOKE_GRANT_OF_CODE, digest=digest(code))
-        return grant_id
+        return await self._revoke(REVOKE_GRANT_OF_CODE, digest=digest(code))
 
     async def rotate(
         self,
@@ -189,14 +189,21 @@ class TokenStore:
 
     async def revoke_refresh_token(self, grant_id: str, client_id: str, token_id: str) -> bool:
         """Revokes the grant and its access tokens if ``token_id`` is its valid current refresh token."""
-        revoked = await self._database.value(
-            REVOKE_REFRESH_TOKEN, grant_id=grant_id, client_id=client_id, token_id=token_id
-        )
-        return revoked is not None
+        values = {"grant_id": grant_id, "client_id": client_id, "token_id": token_id}
+        return await self._revoke(REVOKE_REFRESH_TOKEN, **values) is not None
 
     async def revoke_grant(self, grant_id: str, client_id: str) -> bool:
         """Revokes the grant and its access tokens. Returns False if the grant does not exist."""
-        return await self._database.value(REVOKE_GRANT, grant_id=grant_id, client_id=client_id) is not None
+        return await self._revoke(REVOKE_GRANT, grant_id=grant_id, client_id=client_id) is not None
+
+    async def _revoke(self, statement: Statement, **values: str | bytes) -> str | None:
+        """Returns the id of the grant. A transaction is tried again if it conflicts with a change of the user."""
+
+        async def work(tx: Transaction) -> str | None:
+            grant_id: str | None = await tx.value(statement, **values)
+            return grant_id
+
+        return await self._database.transaction(work)
 
     async def revoke_access_token(self, access_token: str, client_id: str) -> None:
         await self._database.value(REVOKE_ACCESS_TOKEN, digest=self.digests.of(access_token), client_id=client_id)

@@ -123,7 +123,7 @@ class Impact:
     def _sampling_warnings(self) -> list[str]:
         return [
             f"application {application_id}: {count:,} users may be affected; "
-            f"the first {MAX_EXACT_USERS:,} were evaluated, and at most {MAX_EXAMPLES} are shown"
+            f"not all of them were evaluated, and at most {MAX_EXAMPLES} are shown"
             for application_id, count in sorted(self.unevaluated.items())
         ]
 

@@ -28,11 +28,15 @@ def find_touched(
     """
     touched = {application_id: set(user_ids) for application_id, user_ids in explicit.items()}
     defined = set()  # applications of which a row, or the project, is in the scope
+    moved: dict[tuple[str | None, ...], set[str]] = {}  # by the projects before and after the write
     for application_id in after.applications:
         homes = before.home(application_id), after.home(application_id)
         if application_id in scope.applications or any(home and home.id in scope.projects for home in homes):
             defined.add(application_id)
-            touched.setdefault(application_id, set()).update(_moved_users(*homes))
+            key = tuple(home.id if home else None for home in homes)
+            if key not in moved:
+                moved[key] = _moved_users(*homes)
+            touched.setdefault(application_id, set()).update(moved[key])
     for change in changes:
         if change.application_id in touched:
             touched[change.application_id].discard(change.user_id)

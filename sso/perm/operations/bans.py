@@ -6,6 +6,7 @@ from sso.core.errors import Conflict, Forbidden
 from sso.db.database import Database
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
+from sso.perm.changes.writer import EVALUATION_S
 from sso.perm.delegation import require_removable
 from sso.perm.engine.required_rights import Operation
 from sso.perm.stores.facts import read_service_rights
@@ -42,4 +43,5 @@ class BanRights:
                 continue
             if not rights.allow(Operation.MEMBERSHIP_SAVE, project_id=place):
                 raise Forbidden(f"project.can_manage_project is required in {place}: the user has roles there")
-            await self._database.transaction(require_removable, caller, place, user_id)
+            if not rights.is_root:
+                await self._database.contended_transaction(EVALUATION_S, require_removable, caller, place, user_id)

@@ -236,9 +236,9 @@ async def _save(
         _refuse_shadows(sections["public_data"], schema_of(application), roles)
     if application_id == CENTRAL_APPLICATION_ID and assigned is not None and not rights.is_root:
         await _refuse_root_change(tx, user_id, assigned)
-    record = await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)
+    record, is_changed = await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)
     written = {*sections, *(() if assigned is None else ("roles",))}
-    if is_own and not written <= rights.granted.writable_sections(own=False):
+    if is_changed and is_own and not written <= rights.granted.writable_sections(own=False):
         await _count_large_save(tx, user_id, record)
     return record
 

@@ -1,7 +1,7 @@
 """A user's record at an application in the database: own sections and assigned roles (§2.9)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
@@ -11,7 +11,7 @@ from sso.perm.engine.decode import decode_assignments
 from sso.perm.engine.records import Assignment, RoleRecord
 from sso.perm.engine.render import render_assignment
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, SECTIONS
-from sso.perm.errors import PermissionConflict
+from sso.perm.errors import UserWasMerged
 from sso.perm.input.references import check_roles_exist, encode_assignments
 from sso.perm.stores.user_limits import within_user_limits
 from sso.perm.stores.user_rows import require_can_administer
@@ -64,6 +64,11 @@ _HAS_OWN_SECRET_DATA = Statement(
 )
 
 
+class RecordSave(NamedTuple):
+    record: dict[str, Any]  # as it is after the save
+    is_changed: bool
+
+
 async def read_record(runner: Runner, user_id: str, application_id: int) -> dict[str, Any]:
     """The stored record; empty sections and no roles if there is none."""
     row = await runner.row(_READ, user_id=user_id, application_id=application_id)
@@ -93,11 +98,11 @@ async def save_record(
     roles: dict[str, RoleRecord],
     sections: dict[str, Any],
     assigned: tuple[Assignment, ...] | None,
-) -> dict[str, Any]:
-    """Saves a user's record at a locked application and returns the new record.
+) -> RecordSave:
+    """Saves a user's record at a locked application.
 
     Each section in ``sections`` replaces the stored one, ``assigned`` replaces the assigned roles; None keeps them.
-    ``roles`` are the roles of the application. Raises PermissionConflict if the user was merged into another one.
+    ``roles`` are the roles of the application. Raises UserWasMerged before anything is written.
     """
     application_id: int = application["application_id"]
     old = await read_record(tx, user_id, application_id)
@@ -106,17 +111,17 @@ async def save_record(
         check_roles_exist(assigned, roles)
         new["roles"] = encode_assignments(assigned)
     if new == old:
-        return new
+        return RecordSave(new, is_changed=False)
     gives_rights = application_id == CENTRAL_APPLICATION_ID or new["secret_data"]
     if gives_rights and any(new.values()):
         await require_can_administer(tx, [user_id], ("user_id",))
+    data = {name: new[name] for name in SECTIONS}
+    if await tx.value(_WRITE, user_id=user_id, application_id=application_id, **data) is None:
+        raise UserWasMerged
     if assigned is not None:
         limits = {item.name: limit for item in assigned if (limit := roles[item.name].user_limit)}
         async with within_user_limits(tx, application_id, limits):
             await _replace_roles(tx, user_id, application_id, assigned)
-    data = {name: new[name] for name in SECTIONS}
-    if await tx.value(_WRITE, user_id=user_id, application_id=application_id, **data) is None:
-        raise PermissionConflict("user_id: the user was merged into another one; save the data of that user")
     await trail.write(
         tx,
         actor,
@@ -127,7 +132,7 @@ async def save_record(
         project_id=application["project_id"],
         application_id=application_id,
     )
-    return new
+    return RecordSave(new, is_changed=True)
 
 
 async def _replace_roles(tx: Transaction, user_id: str, application_id: int, assigned: tuple[Assignment, ...]) -> None:

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.audit.trail import AuditActor
-from sso.core.field_errors import FieldPath
+from sso.core.field_errors import FieldPath, field_text
 from sso.db.transaction import Transaction
 from sso.perm.engine.records import Assignment
+from sso.perm.errors import UserWasMerged
 from sso.perm.input.field_types import ApplicationId, UserName
 from sso.perm.input.model import InputModel
 from sso.perm.input.model import read_record as read_fields
@@ -67,9 +68,12 @@ async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts
         unique.add(part.location, (user_id, part.application_id))
         with summary.at((*part.location, "data")):
             known = await read_roles(tx, part.application_id)
-            before = await read_record(tx, user_id, part.application_id)
-            after = await save_record(tx, actor, user_id, row, known, part.fields, part.roles)
-        summary.record_change(part.location, changed=after != before)
+            try:
+                saved = await save_record(tx, actor, user_id, row, known, part.fields, part.roles)
+            except UserWasMerged:  # players merge their accounts while a document is applied again and again
+                summary.warnings.append(f"{field_text(part.location)}: left out: the user was merged into another one")
+                continue
+        summary.record_change(part.location, changed=saved.is_changed)
 
 
 async def export(tx: Transaction) -> list[dict[str, Any]]:

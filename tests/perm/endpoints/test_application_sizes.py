@@ -1,5 +1,6 @@
 """The largest numbers of roles, nodes of conditions and applications: every way to save keeps to them."""
 
+import secrets
 from collections import Counter
 from typing import Any
 
@@ -114,7 +115,7 @@ def test_groups_of_a_project_without_applications_have_a_limited_number_of_nodes
     project_id = studio.project()
     group_id = studio.group(project_id)
     stored = '{"or": [' + ", ".join('{"tag": "x"}' for _ in range(MAX_CONDITION_NODES - 103)) + ', {"uid": ["1"]}]}'
-    query(studio.server, _ADD_GROUP, "f" * 24, project_id, stored)  # leaves room for 100 nodes
+    query(studio.server, _ADD_GROUP, secrets.token_hex(12), project_id, stored)  # leaves room for 100 nodes
 
     def save_group(nodes: int) -> ApiResponse:
         access = {"conditions": [{"title": "Some", "condition": condition(nodes)}]}

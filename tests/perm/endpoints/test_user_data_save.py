@@ -247,6 +247,7 @@ def test_users_save_large_own_data_a_limited_number_of_times_an_hour(studio: Stu
     assert save(user, app, user.user_id, public_data=large).status == 200
     used_up = "UPDATE throttle SET failures = $2, expires = now() + interval '1 day' WHERE key = $1 RETURNING key"
     assert query(studio.server, used_up, digest(f"large own data:{user.user_id}"), MAX_LARGE_SAVES)
+    assert save(user, app, user.user_id, public_data=large).status == 200, "nothing changes, so it does not count"
     refused = save(user, app, user.user_id, public_data=large | {"note0": {"value": "y"}})
     assert (refused.status, refused.body["error"]) == (429, "too many saves of large own data, try again later")
     assert tree(studio, app, user)["public_data"]["note0"] == {"value": "x" * 1000}
