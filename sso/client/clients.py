@@ -11,12 +11,13 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from sso.client.call import ApiCall, ListCall, Record
-from sso.client.credentials import Calls, Credentials, LockedCredentials, SharedSignIn, TaskCredentials
+from sso.client.credentials import Calls, Credentials, LockedCredentials
 from sso.client.event_stream import OpenStream, Outcome, ReadStream, follow
 from sso.client.exchange import Acquire, Step, Steps, Wait, exchange, run_calls
 from sso.client.limited_response import MAX_RESPONSE_BYTES, LimitedResponse
 from sso.client.permissions import RuleQuestion, check_calls
 from sso.client.stream_connection import AsyncEventStream, EventStream, request_arguments
+from sso.client.task_credentials import SharedSignIn, TaskCredentials
 
 T = TypeVar("T")
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from sso.client.call import ApiCall, read_body
-from sso.client.errors import ClientError
 
 T = TypeVar("T")
 Calls: TypeAlias = Generator[ApiCall[Any], Any, T]  # yields requests, and gets their results
@@ -42,36 +41,6 @@ class LockedCredentials:
     def forget(self, refused: Mapping[str, str]) -> bool:
         with self.lock:
             return self.credentials.forget(refused)
-
-
-class TaskLock(Protocol):
-    async def acquire(self) -> None: ...
-
-    def release(self) -> None: ...
-
-
-@dataclass
-class SharedSignIn:
-    lock: TaskLock
-    failures: int = 0
-    error: ClientError | None = None  # of the last failure
-
-
-@dataclass
-class TaskCredentials:
-    """For tasks: one holds the lock while it gets the headers, and signs in if it must; the others wait for it.
-
-    If it fails, those who have waited fail as well, instead of trying one after the other.
-    """
-
-    credentials: Credentials
-    shared: SharedSignIn
-
-    def headers(self) -> SignIn:
-        return self.credentials.headers()
-
-    def forget(self, refused: Mapping[str, str]) -> bool:
-        return self.credentials.forget(refused)
 
 
 def new_factor() -> str:

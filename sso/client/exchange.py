@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import httpx
 
 from sso.client.call import ApiCall, ServerAnswer
-from sso.client.credentials import Calls, Credentials, TaskCredentials, TaskLock
+from sso.client.credentials import Calls, Credentials
 from sso.client.errors import ClientError, ConnectionFailed, RequestRefused, UnexpectedResponse, refusal
+from sso.client.task_credentials import TaskCredentials, TaskLock
 
 T = TypeVar("T")
 
