@@ -155,6 +155,14 @@ async def test_blocked_counters_of_others_do_not_refuse_the_attempt(
     assert await limiter.admit(LoginAttempt("ann@example.com", HERE, "d1")) == user
 
 
+@pytest.mark.parametrize("account", ["ann@example.co", "ann@example.comm", "a", "z"])
+async def test_account_without_a_user_is_not_that_of_its_neighbour(
+    services: Services, limiter: LoginRateLimiter, account: str
+) -> None:
+    await add_user(services, login="ann@example.com")
+    assert await limiter.admit(LoginAttempt(account, HERE)) is None
+
+
 async def test_limits_that_are_off_count_nothing(services: Services) -> None:
     limiter = LoginRateLimiter(services.database, per_address=0, logins_per_account=0)
     for name in ("address:192.0.2.1", "logins:ann@example.com"):

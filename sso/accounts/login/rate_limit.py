@@ -62,7 +62,8 @@ class LoginRateLimiter:
             site_key=site_key,
         )
         raise_if_blocked(row["wait"])
-        return None if row["user_id"] is None else User.from_row(row)
+        user = None if row["user_id"] is None else User.from_row(row)
+        return user if user and user.login_key == attempt.account else None
 
     async def record_failure(self, attempt: LoginAttempt, user: User | None = None) -> None:
         """Counts a failure, and adds it to the history of the user soon afterwards.

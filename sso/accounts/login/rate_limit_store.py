@@ -9,13 +9,18 @@ from sso.db.rate_limit import count_events
 from sso.db.statement import Statement
 from sso.db.transaction import Row
 
-# A key is NULL if its limit is off.
+# A key is NULL if its limit is off. If there is no user of the account, the row has a neighbour in the order of logins:
+# reading a row takes time, and the time must not tell whether the user exists.
 _ADMIT = BatchStatement(
     """SELECT item.n, u.*, (
         SELECT extract(epoch FROM max(blocked_until) - now()) FROM throttle
         WHERE key IN (item.account_key, item.logins_key, item.address_key, item.site_key) AND blocked_until > now()
     ) AS wait
-    FROM {items} LEFT JOIN users u ON u.login_key = item.account""",
+    FROM {items} LEFT JOIN LATERAL (
+        (SELECT * FROM users WHERE login_key >= item.account ORDER BY login_key LIMIT 1)
+        UNION ALL (SELECT * FROM users WHERE login_key < item.account ORDER BY login_key DESC LIMIT 1)
+        LIMIT 1
+    ) u ON true""",
     columns={
         "account": "text",
         "account_key": "bytea",
@@ -113,7 +118,7 @@ class LoginCounterStore:
         self._succeeded = Batch(database, _SUCCEEDED)
 
     async def admit(self, **values: Any) -> Row:
-        """Returns the user of the account, if there is one, and ``wait``: for how long a counter is blocked."""
+        """Returns the user of the account, or another one, and ``wait``: for how long a counter is blocked."""
         row = await self._admit(**values)
         assert row is not None
         return row
