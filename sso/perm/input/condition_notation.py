@@ -11,6 +11,7 @@ import orjson
 from sso.core.field_errors import FieldError, FieldPath
 
 LISTS = ("uid",)
+MAX_LISTED = 5000  # parts of a list; a longer one takes long to read
 FLAGS = {"true": True, "false": False}
 
 
@@ -37,8 +38,9 @@ def _word(value: object) -> str:
     """Returns "" for a value that needs JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, list) and all(isinstance(item, str) and item and "," not in item for item in value):
-        return ",".join(value)
+    if isinstance(value, list):
+        are_words = all(isinstance(item, str) and item and "," not in item for item in value)
+        return ",".join(value) if are_words and len(value) <= MAX_LISTED else ""
     return value if isinstance(value, str) else ""
 
 
@@ -54,5 +56,7 @@ def _parse(text: str, path: FieldPath) -> dict[str, Any]:
     if not separator:
         raise FieldError(path, "expected MEMBER=VALUE such as domain=studio.example, or a JSON object")
     if member in LISTS:
+        if typed.count(",") >= MAX_LISTED:
+            raise FieldError((*path, member), f"must have at most {MAX_LISTED} parts in this form; write JSON for more")
         return {member: [part for part in typed.split(",") if part]}
     return {member: FLAGS.get(typed, typed) if member == "everyone" else typed}

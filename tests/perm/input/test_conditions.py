@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from sso.core.field_errors import FieldError
+from sso.perm.input.condition_notation import MAX_LISTED, condition_text, parse_condition
 from sso.perm.input.conditions import check_condition
 
 
@@ -131,3 +132,11 @@ def test_weekly_windows_count_as_nodes() -> None:
     check_condition({"or": [many] * 12})
     with pytest.raises(FieldError, match="256 nodes"):
         check_condition({"or": [many] * 13})
+
+
+def test_short_text_of_a_condition_has_lists_of_a_limited_length() -> None:
+    parts = ",".join(["1"] * MAX_LISTED)
+    assert len(parse_condition([f"uid={parts}"], ("condition",))["uid"]) == MAX_LISTED
+    with pytest.raises(FieldError, match=r"condition\.uid: must have at most 5000 parts in this form"):
+        parse_condition([f"uid={parts},1"], ("condition",))
+    assert condition_text({"uid": ["1"] * (MAX_LISTED + 1)}).startswith("{")
