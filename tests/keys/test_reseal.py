@@ -175,7 +175,7 @@ async def sealed_values(database: Database) -> dict[str, list[tuple[str, str]]]:
         (key,) = metadata.tables[table].primary_key.columns
         rows = await database.rows(
             Statement(
-                f"SELECT CAST({key.name} AS text), field.key, field.value "
+                f"SELECT CAST(record.{key.name} AS text), field.key, field.value "
                 f"FROM {table} record, jsonb_each_text(to_jsonb(record)) field "
                 r"WHERE field.value ~ '^v1[.][0-9a-f]+[.][A-Za-z0-9_=-]+$'"
             )
