@@ -12,7 +12,7 @@ class PermissionConflict(ApiError):
 
 
 class UserWasMerged(PermissionConflict):
-    """Nobody would read data of a user who was merged into another one."""
+    """The user was merged into another one, and only the data of that user is read."""
 
     message = "user_id: the user was merged into another one; save the data of that user"
 

@@ -1,9 +1,9 @@
 """What a replica of an application keeps: the application's roles, and of each user what they are compared with.
 
 A user is a row of JSON: user id, domain, tags, purchases, whether the user is a guest, bans, own data, assigned roles,
-and groups of the application's project. The row of a user who was merged into another one ends with the id of that
-one. Attributes that no condition of the application names are left out, and so is
-all secret data but the right on which the names of public rules depend.
+and groups of the application's project. The row of a user who was merged into another one ends with the id of that one.
+Attributes that no condition of the application names are left out, and so is all secret data but the right on which the
+names of public rules depend.
 """
 
 from collections.abc import Collection

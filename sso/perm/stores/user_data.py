@@ -24,7 +24,7 @@ _ROLES = Statement(
     """SELECT name, expired, ttl FROM role_assignments
     WHERE user_id = :user_id AND application_id = :application_id ORDER BY position"""
 )
-# Nothing is written for a user who was merged into another one: nobody would read it.
+# Writes nothing for a user who was merged into another one: only the data of that user is read.
 _WRITE = Statement(
     """INSERT INTO user_records (user_id, application_id, login, public_data, private_data, secret_data)
     SELECT u.user_id, CAST(:application_id AS int), CAST(:login AS jsonb), CAST(:public_data AS jsonb),
