@@ -11,11 +11,10 @@ from typing import NoReturn
 
 import structlog
 import trio
-from trio import current_time, sleep
+from trio import current_time
 from trio.lowlevel import checkpoint, wait_readable, wait_writable
 
 from sso.log import current_request_id
-from sso.serve.http1.admission import REFUSAL_PAUSE_S
 from sso.serve.http1.connection_interface import SilenceObserver
 from sso.serve.http1.disconnects import is_readable
 from sso.serve.http1.exchange import HttpExchange
@@ -117,7 +116,7 @@ class Connection:
         self._is_new = False
         await self.write(self.context.render_rejection(rejection, closes=False))
         self._state = ConnectionState.IDLE
-        await sleep(REFUSAL_PAUSE_S)
+        await self.context.refusal_pause.wait()
 
     def hold(self) -> None:
         """The request waits for an event: it is no work that others wait for."""

@@ -58,6 +58,7 @@ class Http1Server:
                 background.start_soon(context.disconnects.run)
                 background.start_soon(context.frame_waits.run)
                 background.start_soon(context.pacing.run)
+                background.start_soon(context.refusal_pause.run)
                 async with trio.open_nursery() as connections:
                     await self._accept(sockets, partial(self._start_connection, connections), ready)
                     background.start_soon(self._drain, connections)

@@ -12,6 +12,7 @@ from sso.serve.http1.deadlines import DeadlineClock, HasDeadline
 from sso.serve.http1.disconnects import DisconnectWatcher
 from sso.serve.http1.frame_waits import FrameWaits
 from sso.serve.http1.pacing import RequestPacing
+from sso.serve.http1.refusal_pause import RefusalPause
 from sso.serve.http1.rejections import RejectionResponses, RequestRejected
 from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.server_limits import ServerLimits
@@ -39,6 +40,7 @@ class ServerContext:
         self.frame_waits = FrameWaits()
         self.pacing = RequestPacing()
         self.admission = Admission()
+        self.refusal_pause = RefusalPause()
         self.log = RateLimitedLog()
         self.limiter = ConnectionLimiter(limits, slot)
         self.draining = False
