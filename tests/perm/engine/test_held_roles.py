@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sso.perm.engine.held_roles import ASSIGNMENT, CONDITION, DEFAULT, GROUP, Origin, compute_held_roles
 from tests.perm.evaluation import GROUP_A, GROUP_B, NOW, evaluate, role_giving
 
 BETA: dict[str, Any] = {"condition": {"tag": "beta"}}
@@ -224,3 +225,29 @@ def test_removed_application_or_project_gives_nothing(parts: dict[str, Any]) -> 
         schema=data, roles=[role_giving("r"), role_giving("default")], own={"roles": ["r"], **data}, **parts
     )
     assert (result.full(), result.roles(), result.effective_roles(), result.expired()) == ([], [], [], 0)
+
+
+IN_BETA_UNTIL = {"condition": {"tag": "beta", "time": {"until": NOW + 50}}}
+
+
+@pytest.mark.parametrize(
+    ("role", "assigned", "origins"),
+    [
+        ({}, {"ttl": 60}, [Origin(ASSIGNMENT, NOW + 60)]),
+        (BETA, {"ttl": 60}, [Origin(ASSIGNMENT, NOW + 60), Origin(CONDITION)]),
+        (BETA, {}, [Origin(ASSIGNMENT), Origin(CONDITION)]),
+        (IN_BETA_UNTIL, {"ttl": 60}, [Origin(ASSIGNMENT, NOW + 50), Origin(CONDITION, NOW + 50)]),
+        (IN_BETA_UNTIL, {"ttl": 40}, [Origin(ASSIGNMENT, NOW + 40), Origin(CONDITION, NOW + 50)]),
+        (IN_BETA_UNTIL, {}, [Origin(ASSIGNMENT, NOW + 50), Origin(CONDITION, NOW + 50)]),
+        ({"default": True, "condition": {"tag": "no"}}, {"ttl": 60}, [Origin(DEFAULT), Origin(ASSIGNMENT, NOW + 60)]),
+    ],
+)
+def test_each_way_to_a_role_has_its_own_end(
+    role: dict[str, Any], assigned: dict[str, Any], origins: list[Origin]
+) -> None:
+    roles = [role_giving("r", **role), role_giving("granted")]
+    own = {"roles": [{"name": "r", **assigned}]}
+    result = evaluate(roles=roles, own=own, user={"tags": ["beta"]}, home=home((GROUP_A, "granted", "grant")))
+    held = compute_held_roles(result.application, result.facts, NOW).effective
+    assert held["r"].origins == tuple(origins)
+    assert held["granted"].origins == (Origin(GROUP, 0, "red_dawn", GROUP_A),)

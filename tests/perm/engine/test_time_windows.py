@@ -59,6 +59,19 @@ def test_window_is_open_from_its_first_to_its_last_second(time: dict[str, Any], 
     assert decoded.period(at(first)).until == at(last) + 1
 
 
+def test_window_whose_hours_begin_when_it_ends_does_not_open() -> None:
+    ends = at("2026-11-21 10:00")
+    for starts in (ends - 7200, ends - 60):
+        decoded = window({**WEEKEND, "from": starts, "until": ends})
+        assert decoded.period(starts - 60).until == decoded.period(starts).until == FOREVER
+
+
+def test_window_that_was_looked_at_equals_one_that_was_not() -> None:
+    decoded = window(WEEKEND)
+    decoded.includes(at("2026-11-21 10:00"))
+    assert (decoded, hash(decoded)) == (window(WEEKEND), hash(window(WEEKEND)))
+
+
 def test_hours_follow_the_clock_when_it_is_put_forward() -> None:
     """In Berlin, 02:00 becomes 03:00 on 2027-03-28, a Sunday."""
     skipped = {"weekly": [{"days": ["sun"], "from": "02:00", "to": "03:00"}], "zone": "Europe/Berlin"}
