@@ -133,7 +133,7 @@ def _parse_json(raw: bytes, max_values: int) -> dict[str, JSON]:
     if len(fields) > MAX_FORM_FIELDS:  # no operation has as many, and validating them takes long
         raise InvalidBody(f"must have at most {MAX_FORM_FIELDS} fields")
     # Characters that are not escaped are visible in the raw bytes; only with escapes must every string be checked.
-    _check_text(_all_text(fields) if b"\\u" in raw else raw)
+    check_text(_all_text(fields) if b"\\u" in raw else raw)
     return fields
 
 
@@ -170,7 +170,7 @@ def _all_text(fields: dict[str, JSON]) -> bytes:
         raise InvalidBody("has a lone surrogate") from None
 
 
-def _check_text(utf8: bytes) -> None:
+def check_text(utf8: bytes) -> None:
     if 0 in utf8:
         raise InvalidBody("has a NUL character")
     if not utf8.isascii() and _NONCHARACTER.search(utf8):
@@ -228,7 +228,7 @@ def _parse_form(raw: bytes, repeatable: frozenset[str]) -> dict[str, JSON]:
 def _decode(encoded: bytes) -> str:
     # As quoted-printable, which differs in the escape character: `unquote_to_bytes` takes 20 ms for a long text.
     decoded = binascii.a2b_qp(encoded.replace(b"=", b"=3D").replace(b"%", b"=").replace(b"+", b" "))
-    _check_text(decoded)
+    check_text(decoded)
     try:
         return decoded.decode()
     except UnicodeDecodeError:

@@ -10,15 +10,14 @@ The parser reads what the HTML standard makes browsers send, and nothing else th
 import base64
 import re
 
-from sso.web.body import InvalidBody
+from sso.web.body import InvalidBody, check_text
 
 MAX_PARTS = 100
 MAX_PART_HEAD = 4096  # bytes; a browser sends some hundred
 FILE_PREFIX = "data:application/octet-stream;base64,"
+_HEADER = b"\r\ncontent-disposition:"
 # A browser writes a quote in a name as %22.
-_DISPOSITION = re.compile(
-    rb'\r\ncontent-disposition: *form-data; *name="([^"\r\n]+)"(; *filename[^\r\n]*)?(?:\r|\Z)', re.I
-)
+_DISPOSITION = re.compile(_HEADER + rb' *form-data; *name="([^"\r\n]+)"(; *filename\*?=[^\r\n]*)?(?:\r\n|\Z)', re.I)
 
 
 def parse_multipart(raw: bytes, boundary: str) -> dict[str, str]:
@@ -40,16 +39,13 @@ def parse_multipart(raw: bytes, boundary: str) -> dict[str, str]:
 def _field(part: bytes) -> tuple[str, str]:
     """Returns the name and the value of a part."""
     head, end, content = part.partition(b"\r\n\r\n")
-    if not end or len(head) > MAX_PART_HEAD:
+    if not end or not head.startswith(b"\r\n") or len(head) > MAX_PART_HEAD:
         raise InvalidBody("has a part without an end of its headers")
     disposition = _DISPOSITION.search(head)
-    if not disposition:
+    if not disposition or head.lower().count(_HEADER) > 1:
         raise InvalidBody("has a part without a name")
     name, file_name = disposition.groups()
-    try:
-        return name.decode(), _file(content) if file_name else _text(content)
-    except UnicodeDecodeError:
-        raise InvalidBody("is not a valid form with files") from None
+    return _text(name), _file(content) if file_name else _text(content)
 
 
 def _file(content: bytes) -> str:
@@ -57,6 +53,8 @@ def _file(content: bytes) -> str:
 
 
 def _text(content: bytes) -> str:
-    if b"\0" in content:
-        raise InvalidBody("has a NUL character")
-    return content.decode()
+    check_text(content)
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise InvalidBody("is not valid UTF-8") from None

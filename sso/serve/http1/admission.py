@@ -15,9 +15,9 @@ MIN_ACTIVE = 200  # with fewer requests, a slow one waits for something else
 SLOW_S = 0.5  # on average
 MAX_COUNTED_S = 2 * SLOW_S  # a single request that waits for something else for a minute shows no overload
 WEIGHT = 0.05  # of a request in the average
-EVIDENCE_S = 0.25  # after the last request; then new ones are served again, and show whether the overload is over
+EVIDENCE_S = 0.25  # after the last finished request; then one is served, and shows whether the overload is over
 CALM_S = 1.0  # without a refusal: the overload is over
-# What a finished request does to the number of those at a time: it falls within a tenth of a second, and rises slowly.
+# What a finished request does to the number of those at a time: 70 slow ones lower it to a quarter.
 DECREASE = 0.98
 INCREASE = 0.1
 
@@ -31,17 +31,22 @@ class Admission:
         self._max_active = math.inf
         self._average_s = 0.0
         self._finished = 0.0  # when the last request was finished
-        self._refused = 0.0
+        self._tried = 0.0  # when a request was last served to learn whether the overload is over
+        self._overloaded = 0.0  # when a request was last refused, or the number lowered
 
     @property
     def is_overloaded(self) -> bool:
-        return self._active >= self._max_active and trio.current_time() < self._finished + EVIDENCE_S
+        return self._active >= self._max_active
 
     def refuses(self, head: bytes) -> bool:
         """Returns whether the request with this head must be refused."""
         if not self.is_overloaded or head.startswith(HEALTH_CHECKS):
             return False
-        self._refused = trio.current_time()
+        now = trio.current_time()
+        if now >= max(self._finished, self._tried) + EVIDENCE_S:
+            self._tried = now
+            return False
+        self._overloaded = now
         return True
 
     def start(self) -> float:
@@ -52,22 +57,25 @@ class Admission:
     def finish(self, began: float) -> float:
         """Returns 0. Does nothing with a ``began`` of 0."""
         if began:
-            self._finished = trio.current_time()
-            taken_s = min(self._finished - began, MAX_COUNTED_S)
-            self._average_s += WEIGHT * (taken_s - self._average_s)
+            now = trio.current_time()
+            if now > self._finished + CALM_S:
+                self._average_s = 0.0  # what was long ago says nothing about now
+            self._finished = now
+            self._average_s += WEIGHT * (min(now - began, MAX_COUNTED_S) - self._average_s)
             self._adjust()
             self._active -= 1
         return 0.0
 
     def _adjust(self) -> None:
-        """Changes the number of requests at a time."""
+        """Changes the number of requests at a time, after one of them was finished."""
         if self._average_s > SLOW_S and self._active >= MIN_ACTIVE:
             self._max_active = max(MIN_ACTIVE, DECREASE * min(self._max_active, self._active))
-            self._refused = self._finished  # none may have been refused yet
-        elif self._finished > self._refused + CALM_S:
+            self._overloaded = self._finished
+        elif self._finished > self._overloaded + CALM_S:
             self._max_active = math.inf
         else:
-            self._max_active += INCREASE
+            # Requests are finished in time beside as many as there are now, some of which may wait for something else.
+            self._max_active = max(self._max_active, self._active - 1) + INCREASE
 
     def hold(self, began: float) -> float:
         """The request waits for an event, and counts no longer. Returns 0. Does nothing with a ``began`` of 0."""

@@ -153,7 +153,7 @@ class Connection:
         current_span.set(None)  # it has ended
         if self.buffer:
             await checkpoint()  # else a client that pipelines requests could occupy this process
-        elif self.context.draining and not self._is_new:
+        elif self.context.draining and not self._is_new and not is_readable(self.sock):
             return False
         else:
             self._state, self.deadline = ConnectionState.IDLE, clock.now + limits.keep_alive_s
@@ -195,7 +195,7 @@ class Connection:
     def close_if_idle(self, *, include_new: bool) -> None:
         """Closes the connection unless it has a request; ``include_new``: even if it has not sent its first one yet."""
         idle = self._state is ConnectionState.IDLE and (include_new or not self._is_new)
-        if idle and not is_readable(self.sock):
+        if idle and not self.buffer and not is_readable(self.sock):
             self._scope.cancel()
 
     async def abort(self) -> NoReturn:

@@ -26,8 +26,10 @@ class RefusalPause:
     async def run(self) -> None:
         while True:
             await self._has_waiting.wait()
+            due = trio.current_time()
             while any(self._lots):
-                await trio.sleep(TICK_S)
+                due += TICK_S
+                await trio.sleep_until(due)  # a late tick does not delay the next one
                 self._lots[0].unpark_all()
                 self._lots.rotate(-1)
             self._has_waiting = trio.Event()

@@ -38,7 +38,8 @@ async def test_many_slow_requests_are_an_overload_and_held_ones_are_not(autojump
     assert admission.refuses(REQUEST)
     assert not admission.refuses(b"GET /healthz HTTP/1.1")
     await trio.sleep(EVIDENCE_S)
-    assert not admission.refuses(REQUEST), "the next request shows whether it is over"
+    assert not admission.refuses(REQUEST), "one request shows whether it is over"
+    assert admission.refuses(REQUEST), "and the others wait for that"
     admission.finish(began.pop())
     assert admission.refuses(REQUEST)
     while len(began) > MIN_ACTIVE - 1:
@@ -63,11 +64,27 @@ async def test_overloaded_process_works_at_as_many_requests_as_it_finishes_in_ti
     assert refused > 20 * 100
     await trio.sleep(CALM_S)
     admission.finish(began.pop(0))
-    await trio.sleep(CALM_S)
+    await trio.sleep(CALM_S + 0.1)
     began.extend(admission.start() for _ in range(BURST))
     for _ in range(SOME):
-        admission.finish(admission.start())
-    assert not admission.refuses(REQUEST), "the next burst is served as a whole"
+        admission.finish(began.pop())
+        assert not admission.refuses(REQUEST), "the next burst is served as a whole"
+
+
+async def test_overload_ends_while_many_requests_wait_for_something_else(autojump_clock: MockClock) -> None:
+    admission = Admission()
+    began = await slow_burst(admission)
+    for _ in range(MIN_ACTIVE):
+        admission.finish(began.pop())
+    assert admission.refuses(REQUEST)
+    refused = 0
+    for _ in range(100):  # the rest of the burst waits, and others are quick
+        await trio.sleep(0.01)
+        if admission.refuses(REQUEST):
+            refused += 1
+        admission.finish(admission.start())  # a health check
+    assert refused < 3 * SOME
+    assert not admission.refuses(REQUEST)
 
 
 async def test_requests_that_wait_for_something_else_are_no_overload(autojump_clock: MockClock) -> None:
@@ -133,6 +150,7 @@ async def test_refused_client_keeps_its_connection_and_health_checks_are_answere
         pauses += 1
 
     monkeypatch.setattr(RefusalPause, "wait", pause)
+    monkeypatch.setattr(admission_module, "EVIDENCE_S", float("inf"))
     async with serving(application) as server, await server.open() as connection:
         monkeypatch.setattr(Admission, "is_overloaded", True)
         await connection.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")

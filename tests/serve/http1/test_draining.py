@@ -7,6 +7,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from sso.serve.http1.admission import Admission
+from sso.serve.http1.refusal_pause import RefusalPause
 from tests.kit.raw_http import SHORT_LIMITS, read_body, reply, serving
 
 
@@ -60,6 +62,29 @@ async def test_new_connection_may_still_send_its_first_request(virtual_clock: Mo
         await connection.send(get("/"))
         assert (await connection.response()).headers["connection"] == "close"
         assert await silent.is_closed()
+
+
+async def test_request_that_arrived_during_the_pause_after_a_refusal_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pausing, proceed = trio.Event(), trio.Event()
+
+    async def pause(_: RefusalPause) -> None:
+        pausing.set()
+        await proceed.wait()
+
+    monkeypatch.setattr(RefusalPause, "wait", pause)
+    monkeypatch.setattr(Admission, "refuses", lambda _, head: head.startswith(b"GET /refused"))
+    async with serving(Work()) as server, await server.open() as connection:
+        await connection.send(get("/refused"))
+        assert (await connection.response()).status == 503
+        await pausing.wait()
+        await connection.send(get("/"))
+        server.stop.set()
+        await wait_all_tasks_blocked()  # it is draining
+        proceed.set()
+        response = await connection.response()
+        assert (response.body, response.headers["connection"]) == (b"done", "close")
 
 
 async def test_connection_that_waits_at_the_listener_is_accepted() -> None:
