@@ -10,8 +10,13 @@ from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 
+# The ways in which the guest signs in are as new as the address: a reset of the password does not remove them.
 _UPGRADE = Statement(
-    f"""WITH keys AS (UPDATE device_keys SET of_guest = false WHERE user_id = :user_id)
+    f"""WITH keys AS (
+        UPDATE device_keys SET of_guest = false, created = now() WHERE user_id = :user_id
+    ), store_accounts AS (
+        UPDATE linked_identities SET created = now() WHERE user_id = :user_id
+    )
     UPDATE users SET login = :login, login_key = :login_key, password_hash = :password_hash, nick = :nick,
         lang = :lang, email_verified = true, tags = array_remove(tags, '{GUEST_TAG}'),
         terms_version = coalesce(CAST(:accepted_terms AS text), ''),

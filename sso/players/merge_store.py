@@ -61,8 +61,9 @@ _RETURN_ROWS = {
     )
     for name, (table, keys) in PERMISSION_TABLES.items()
 }
+# For the account they are new: an undone change of its address, or a reset of its password, judges them by their age.
 _MOVE_LINKS = {
-    name: Statement(f"UPDATE {table} SET user_id = :into WHERE user_id = :user_id RETURNING id")
+    name: Statement(f"UPDATE {table} SET user_id = :into, created = now() WHERE user_id = :user_id RETURNING id")
     for name, table in LINK_TABLES.items()
 }
 _RETURN_LINKS = {

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from sso.core.jwt import SKEW_S
 from sso.db.clock import DatabaseClock
 from sso.upstream.authorization_code import (
     authorization_request,
@@ -64,7 +65,7 @@ class OpenIdConnect:
             name=clean_text(claims.get("name") or claims.get("preferred_username"), MAX_NAME),
             email=unchanged_address(claims.get("email")),
             email_verified=claims.get("email_verified") is True,
-            auth_time=_seconds(claims.get("auth_time")),
+            auth_time=_past_moment(claims.get("auth_time"), now),
             tokens=kept_tokens(tokens),
         )
 
@@ -87,5 +88,6 @@ class OpenIdConnect:
         }
 
 
-def _seconds(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+def _past_moment(value: object, now: float) -> int:
+    """Returns the moment in Unix seconds, or 0 if it is none, or one to come: a provider may send milliseconds."""
+    return value if type(value) is int and 0 < value <= now + SKEW_S else 0

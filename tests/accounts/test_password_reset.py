@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
@@ -55,6 +56,25 @@ def test_reset_replaces_the_password_and_signs_in(server: Server, browser: Brows
     assert can_sign_in(server, login, NEW)
     assert wait_for_mails(server, login, "was changed")
     assert query(server, "SELECT email_verified AS it FROM users WHERE login = $1", login)[0]["it"]
+
+
+def test_reset_removes_device_keys_from_before_the_address_was_verified(
+    server: Server, browser: Browser, login: str
+) -> None:
+    """Who added one may have used the address of another person later. One that was added afterwards stays."""
+    user_id = query(server, "SELECT user_id FROM users WHERE login = $1", login)[0]["user_id"]
+    query(server, "UPDATE users SET email_verified = true WHERE user_id = $1", user_id)
+    key = (
+        "INSERT INTO device_keys (digest, id, user_id, created) VALUES ($1::text::bytea, $1, $2, now() - $3::interval)"
+    )
+    query(server, key, f"stranger {user_id}", user_id, timedelta(days=1))
+    query(server, key, f"owner {user_id}", user_id, timedelta())
+    ask_for_link(browser, login)
+    open_link(browser, mailed_link(server, login))
+    assert reset(browser) == 303
+    left = query(server, "SELECT id FROM device_keys WHERE user_id = $1", user_id)
+    assert [row["id"] for row in left] == [f"owner {user_id}"]
+    assert "device_key_removed" in {row["kind"] for row in query(server, "SELECT kind FROM account_events")}
 
 
 def test_link_ends_when_an_operator_changes_the_address(server: Server, browser: Browser, login: str) -> None:

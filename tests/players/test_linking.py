@@ -54,11 +54,16 @@ def test_an_account_cannot_be_linked(server: Server, game: Game, client: httpx.C
     assert (answer.status_code, answer.json()["error"].partition(":")[0]) == (400, "link")
 
 
+def a_day_passes(server: Server, user_id: str) -> None:
+    query(server, "UPDATE device_keys SET created = created - interval '1 day' WHERE user_id = $1", user_id)
+
+
 def test_a_guest_who_registers_keeps_the_user_id_the_key_and_the_data(
     server: Server, client: httpx.Client, game: Game
 ) -> None:
     device, application = Device(), new_application(server)
     guest = device.sign_in(client, gapp_id=application)
+    a_day_passes(server, guest["user_id"])
     own = {"public_data": {"level": {"value": True}}}
     server.apply({"permissions": [{"user_id": guest["user_id"], "application_id": application, "data": own}]})
     session = link_session(game, guest, gapp_id=application)
@@ -75,6 +80,11 @@ def test_a_guest_who_registers_keeps_the_user_id_the_key_and_the_data(
     assert client.post("/proxy/api/login", json={"login": address, "password": PASSWORD}).json()["auth"] == "login"
     events = query(server, "SELECT type FROM change_events WHERE user_id = $1", guest["user_id"])
     assert "user_upgraded" in {row["type"] for row in events}
+    # A reset of the password removes keys from before the address.
+    earlier = (
+        "SELECT FROM device_keys k JOIN users u USING (user_id) WHERE user_id = $1 AND created < email_verified_at"
+    )
+    assert not query(server, earlier, guest["user_id"])
 
 
 def test_a_guest_is_merged_into_an_account_after_a_preview(server: Server, client: httpx.Client, game: Game) -> None:
@@ -87,6 +97,7 @@ def test_a_guest_is_merged_into_an_account_after_a_preview(server: Server, clien
         {"permissions": [{"user_id": guest["user_id"], "application_id": application, "data": {"roles": ["founder"]}}]}
     )
     login = new_user(server)
+    a_day_passes(server, guest["user_id"])
     session = link_session(game, guest, gapp_id=application)
     with Browser(server) as browser:
         browser.get(session.page)
@@ -102,6 +113,8 @@ def test_a_guest_is_merged_into_an_account_after_a_preview(server: Server, clien
     assert data["user_id"] != guest["user_id"]
     assert data["permissions"] == {str(application): ["vip"]}
     assert device.sign_in(client)["user_id"] == data["user_id"]
+    recent = "SELECT FROM device_keys WHERE user_id = $1 AND created > now() - interval '1 hour'"
+    assert query(server, recent, data["user_id"]), "for the account, the key is new"
     # The guest's own tokens have ended.
     assert client.post("/proxy/api/login", json={"token": guest["token"]}).status_code == 401
 

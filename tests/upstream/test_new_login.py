@@ -54,7 +54,7 @@ def test_steam_leads_to_the_password(server: Server, steam: SteamStandIn, site: 
     assert PROVE_AGAIN in follow(browser, sign_in(browser, provider_id, next_path)).text
 
 
-@pytest.mark.parametrize(("age", "is_accepted"), [(0, True), (3600, False)])
+@pytest.mark.parametrize(("age", "is_accepted"), [(0, True), (3600, False), (-3600, False)])
 def test_time_of_the_login_at_the_provider_decides(
     server: Server, provider: CodeProvider, site: Site, age: int, is_accepted: bool
 ) -> None:
@@ -104,7 +104,7 @@ def player_without_a_password(server: Server, provider: CodeProvider, provider_i
     return browser
 
 
-@pytest.mark.parametrize("age", [0, None, 3600])
+@pytest.mark.parametrize("age", [0, None, 3600, -(10**12)])  # the last one are milliseconds
 def test_player_without_a_password_needs_the_statement_of_the_provider(
     server: Server, provider: CodeProvider, site: Site, age: int | None
 ) -> None:

@@ -140,6 +140,9 @@ def test_signature_of_game_center_covers_player_game_time_and_salt(server: Serve
         {"signature": wrong},
     ):
         assert_refused(server, provider_id, signed | fields, "signature: wrong")
+    for name in ("salt", "signature"):
+        answer = send(server, provider_id, signed | {name: "\u00e9"})
+        assert (answer.status_code, f"ticket.{name}: expected base64" in answer.text) == (400, True)
     assert_refused(server, provider_id, apple_store.ticket(bundle_id="com.example.other"), "signature: wrong")
     assert_refused(server, provider_id, apple_store.ticket(age_s=301), "timestamp: too old, or in the future")
     assert_refused(server, provider_id, apple_store.ticket(age_s=-90), "timestamp: too old, or in the future")

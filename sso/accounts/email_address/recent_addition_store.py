@@ -22,17 +22,10 @@ _COUNT_PASSKEYS = Statement(
     """UPDATE users SET passkey_count = (SELECT count(*) FROM passkeys p WHERE p.user_id = users.user_id)
     WHERE user_id = :user_id"""
 )
-# Keys and identities that came with a user who was merged into the account may be older than the merge.
-_MERGED_LINKS = """ARRAY(SELECT jsonb_array_elements_text(moved -> '{}') FROM user_merges
-        WHERE into_id = :user_id AND at >= :since)"""
-_DELETE_KEYS = Statement(
-    f"""DELETE FROM device_keys
-    WHERE user_id = :user_id AND (created >= :since OR id = ANY ({_MERGED_LINKS.format("keys")})) RETURNING id"""
-)
+_DELETE_KEYS = Statement("DELETE FROM device_keys WHERE user_id = :user_id AND created >= :since RETURNING id")
 _DELETE_IDENTITIES = Statement(
-    f"""DELETE FROM linked_identities l USING identity_providers p
-    WHERE l.user_id = :user_id AND p.provider_id = l.provider_id
-        AND (l.created >= :since OR l.id = ANY ({_MERGED_LINKS.format("store_accounts")})) RETURNING p.name"""
+    """DELETE FROM linked_identities l USING identity_providers p
+    WHERE l.user_id = :user_id AND p.provider_id = l.provider_id AND l.created >= :since RETURNING p.name"""
 )
 _HAS_EVENT = Statement(
     """SELECT EXISTS (SELECT FROM account_events WHERE user_id = :user_id AND at >= :since
@@ -43,6 +36,10 @@ _REMOVE_TOTP = Statement(
     WHERE user_id = :user_id AND totp_sealed IS NOT NULL RETURNING user_id"""
 )
 _REMOVE_PASSWORD = Statement("UPDATE users SET password_hash = NULL WHERE user_id = :user_id")
+_DELETE_EARLIER_KEYS = Statement(
+    """DELETE FROM device_keys k USING users u
+    WHERE k.user_id = :user_id AND u.user_id = k.user_id AND k.created < u.email_verified_at RETURNING k.id"""
+)
 _DELETE_EARLIER_IDENTITIES = Statement(
     """DELETE FROM linked_identities l USING identity_providers p, users u
     WHERE l.user_id = :user_id AND u.user_id = l.user_id AND p.provider_id = l.provider_id
@@ -77,7 +74,9 @@ async def _happened(tx: Transaction, user_id: str, since: datetime, *kinds: Even
 # A stranger may have registered an account, linked an identity to it and then used the address of another person. When
 # that person gets the account by a reset of the password, the stranger must not keep a way in. Second factors need no
 # such rule: a reset asks for them, so the person who resets the password has them.
-async def remove_earlier_identities(tx: Transaction, user_id: str) -> None:
-    """The caller has locked the user, whose address is verified."""
+async def remove_earlier_links(tx: Transaction, user_id: str) -> None:
+    """Removes keys and identities from before the address was verified. The caller has locked the user."""
+    for _ in await tx.rows(_DELETE_EARLIER_KEYS, user_id=user_id):
+        await record_event(tx, user_id, EventKind.DEVICE_KEY_REMOVED)
     for row in await tx.rows(_DELETE_EARLIER_IDENTITIES, user_id=user_id):
         await record_event(tx, user_id, EventKind.IDENTITY_UNLINKED, name=row["name"])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from sso.accounts.email_address.recent_addition_store import remove_earlier_identities
+from sso.accounts.email_address.recent_addition_store import remove_earlier_links
 from sso.accounts.email_address.verification import mark_verified
 from sso.accounts.mailed_link_store import MailedLinks
 from sso.accounts.model import User
@@ -52,9 +52,9 @@ class PasswordReset:
     async def complete(self, secret: str, reset: PendingReset, password_hash: str) -> User | None:
         """Sets the password and returns the changed user. Of several concurrent calls, one succeeds.
 
-        All links of the user become invalid, and everything issued to the user is revoked. Identities that were linked
-        before the address was verified are removed. Returns None, and changes nothing, if the link or the user has
-        changed since it was found.
+        All links of the user become invalid, and everything issued to the user is revoked. Identities and keys
+        that were added before the address was verified are removed. Returns None, and changes nothing, if the link or
+        the user has changed since it was found.
         """
 
         async def work(tx: Transaction) -> User | None:
@@ -64,7 +64,7 @@ class PasswordReset:
             await mark_verified(tx, reset.user)  # the link was sent to this address
             user = await self._changes.apply(tx, reset.user, password_hash, BY_RESET, reset.user.valid_from)
             if user is not None:
-                await remove_earlier_identities(tx, user.user_id)
+                await remove_earlier_links(tx, user.user_id)
             return user
 
         changed = await self._database.transaction(work)

@@ -5,7 +5,6 @@ All limits stand for about a second and a half of one CPU, and ``MAX_MEMORY`` by
 """
 
 import base64
-import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -30,7 +29,7 @@ def decode_base64(text: str, name: str, *, minimum: int = 0) -> bytes:
     plain = text.strip().rstrip("=").translate(str.maketrans("-_.", "+/+"))
     try:
         value = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
-    except binascii.Error:
+    except ValueError:
         raise UnusableHash(f"the {name} must be base64") from None
     return _at_least(value, name, minimum)
 

@@ -1,7 +1,6 @@
 """Signatures of Game Center (``fetchItems(forIdentityVerificationSignature:)``), checked with Apple's certificate."""
 
 import base64
-import binascii
 import re
 import struct
 from dataclasses import dataclass
@@ -127,5 +126,5 @@ def parse_ticket(ticket: Ticket) -> Signed:
 def _decode(ticket: dict[str, JSON], name: str, max_length: int) -> bytes:
     try:
         return base64.b64decode(member_of(ticket, name, max_length), validate=True)
-    except binascii.Error:
+    except ValueError:
         raise FieldError(("ticket", name), "expected base64") from None
