@@ -1,5 +1,6 @@
 """Requests to other servers. Time and size of an answer are limited, certificates verified, redirects not followed."""
 
+import socket
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -54,6 +55,8 @@ class OutgoingClient:
         self._is_allowed = is_allowed
         self._tls: ssl.SSLContext | None = None  # created when it is first needed, which takes some milliseconds
         self._limiter = trio.CapacityLimiter(limits.max_requests)
+        # A slow name server keeps a thread after the request has ended, so this client has threads of its own.
+        self._lookups = trio.CapacityLimiter(limits.max_requests)
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], **content: Any) -> OutgoingAnswer:
         """Raises NoAnswer, UnusableAnswer or AddressRefused."""
@@ -88,12 +91,21 @@ class OutgoingClient:
         return await self._exchange(client, method, url.copy_with(host=str(last)), content)
 
     async def _allowed_addresses(self, url: httpx.URL) -> list[Address]:
-        found = await trio.socket.getaddrinfo(url.host, url.port or 443, type=trio.socket.SOCK_STREAM)
+        found = await self._look_up(url.raw_host, url.port or 443)
         addresses = dict.fromkeys(_read_address(str(sockaddr[0])) for *_, sockaddr in found)
         allowed = [address for address in addresses if address is not None and self._is_allowed(address)]
         if not allowed:
             raise AddressRefused("the address of the host is not allowed")
         return allowed
+
+    async def _look_up(self, host: bytes, port: int) -> list[Any]:
+        """Returns the addresses of a host. Numeric ones need no thread."""
+        try:
+            return _addresses(host, port, socket.AI_NUMERICHOST)
+        except socket.gaierror as error:
+            if error.errno != socket.EAI_NONAME:
+                raise
+        return await trio.to_thread.run_sync(_addresses, host, port, limiter=self._lookups, abandon_on_cancel=True)
 
     async def _exchange(
         self, client: httpx.AsyncClient, method: str, url: httpx.URL, content: dict[str, Any]
@@ -123,6 +135,10 @@ class OutgoingClient:
             self._tls = ssl.create_default_context(cafile=str(self._ca_file) if self._ca_file else None)
         timeout = httpx.Timeout(self._limits.timeout_s, connect=self._limits.timeout_s / 2)
         return httpx.AsyncClient(verify=self._tls, timeout=timeout, follow_redirects=False, trust_env=False)
+
+
+def _addresses(host: bytes, port: int, flags: int = 0) -> list[Any]:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
 
 
 def _read_address(text: str) -> Address | None:

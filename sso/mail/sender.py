@@ -1,5 +1,10 @@
 """Sends the mails of the outbox by the SMTP server, or writes them to files, and measures how many wait."""
 
+from email.message import EmailMessage
+from functools import partial
+from pathlib import Path
+
+import outcome
 import structlog
 import trio
 
@@ -46,10 +51,28 @@ class MailDelivery(QueuedDelivery[Row]):
         html = self._keyring.decrypt(html_purpose(item["id"]), item["html_sealed"]) if item["html_sealed"] else None
         logo = mail_logo(self._brand.value)
         message = build_message(self._sender, item["recipient"], item["subject"], text, html, logo)
-        path = await trio.to_thread.run_sync(self._delivery.send, message, abandon_on_cancel=True)
+        path = await self._deliver(item["id"], message)
         if path:
             log.info("mail.written", path=str(path), id=item["id"], **origin_fields(item))
         return None
+
+    async def _deliver(self, message_id: str, message: EmailMessage) -> Path | None:
+        """Delivers the message. The lease lasts as long as that takes, so that no other worker sends it as well."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._renew_lease, message_id)
+            result = await outcome.acapture(
+                partial(trio.to_thread.run_sync, self._delivery.send, message, abandon_on_cancel=True)
+            )
+            nursery.cancel_scope.cancel()
+        return result.unwrap()
+
+    async def _renew_lease(self, message_id: str) -> None:
+        while True:
+            await trio.sleep(LEASE_S / 3)
+            try:
+                await postpone_mail(self._database, message_id, LEASE_S)
+            except DatabaseError as error:
+                log.warning("queue.store_failed", queue=self.name, reason=str(error))
 
     async def finish(self, due: Due[Row]) -> None:
         if due.item["recipient"]:

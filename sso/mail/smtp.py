@@ -3,6 +3,7 @@
 import os
 import smtplib
 import ssl
+from contextlib import closing, suppress
 from email import policy
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -15,6 +16,8 @@ from sso.core.mail_address import ascii_domain, check_mail_address
 from sso.mail.content import LOGO_CID
 
 SMTP_TIMEOUT_S = 20
+# RFC 5321 4.5.3.2.6: a server may answer late that it has the mail, and a client that gives up sends it twice.
+ACCEPT_TIMEOUT_S = 600
 MAIL_FOLDER = "mail"  # in the data directory
 
 
@@ -57,12 +60,17 @@ class Delivery:
         """Returns the file of a message that was written because there is no server."""
         if self._url is None:
             return self._write(message)
-        with self._connect() as server:
-            if self._url.scheme == "smtp+starttls":
-                server.starttls(context=self._context())
-            if self._url.username:
-                server.login(unquote(self._url.username), unquote(self._url.password or ""))
-            server.send_message(message)
+        with closing(self._connect()) as server:
+            try:
+                if self._url.scheme == "smtp+starttls":
+                    server.starttls(context=self._context())
+                if self._url.username:
+                    server.login(unquote(self._url.username), unquote(self._url.password or ""))
+                server.ehlo_or_helo_if_needed()
+                _set_timeout(server, ACCEPT_TIMEOUT_S)
+                server.send_message(message)
+            finally:
+                _quit(server)
         return None
 
     def _connect(self) -> smtplib.SMTP:
@@ -82,3 +90,15 @@ class Delivery:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(message.as_bytes())
         return path
+
+
+def _set_timeout(server: smtplib.SMTP, seconds: float) -> None:
+    if server.sock is not None:  # connected
+        server.sock.settimeout(seconds)
+
+
+def _quit(server: smtplib.SMTP) -> None:
+    """Whatever the server answers, it was decided before whether the mail is accepted."""
+    with suppress(smtplib.SMTPException, OSError):
+        _set_timeout(server, SMTP_TIMEOUT_S)
+        server.quit()

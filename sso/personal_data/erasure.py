@@ -90,9 +90,10 @@ class AccountErasure:
 
 async def _delete_everything(tx: Transaction, user: ClaimedUser, actor: AuditActor | None) -> bool:
     """Deletes all rows of the user. Returns False if another worker has the claim, or has erased the account."""
-    if not await erase_account(tx, user):
+    user_ids = await erase_account(tx, user)
+    if not user_ids:
         return False
-    await record_changes(tx, [Change(ChangeType.USER_ERASED, user.user_id)])
+    await record_changes(tx, [Change(ChangeType.USER_ERASED, user_id) for user_id in user_ids])
     await trail.write(tx, actor or AuditActor(), "user.erase", user.user_id, None, {"erased": True})
     return True
 

@@ -142,26 +142,28 @@ async def scrub_audit_of_guest(runner: Runner, user_id: str) -> None:
     await runner.value(_SCRUB_AUDIT_OF_GUEST, user_id=user_id)
 
 
-async def erase_account(tx: Transaction, user: ClaimedUser) -> bool:
-    """Deletes all rows of the user and of users who were merged into it, and tells the clients.
+async def erase_account(tx: Transaction, user: ClaimedUser) -> list[str]:
+    """Deletes all rows of the user and of users who were merged into it, and tells the clients. Returns their ids.
 
-    Asks the games that the user has used to remove theirs. Returns False if another worker has the claim, or has erased
+    Asks the games that the user has used to remove theirs. Returns no id if another worker has the claim, or has erased
     the account.
     """
     if await tx.value(_LOCK_CLAIMED, user_id=user.user_id, lease=user.deletion_due) is None:
-        return False
+        return []
     applications = await used_applications(tx, user.user_id)
-    await record_purged_account(tx, user.user_id)
+    people = await with_merged_users(tx, user)
+    for person in people:
+        await record_purged_account(tx, person.user_id)
     for statement in _DELETE_ROWS:
         await tx.value(statement, user_id=user.user_id)
-    for person in await with_merged_users(tx, user):
+    for person in people:
         await forget_addresses(tx, person.user_id)
         await tx.value(_DELETE_MAILS, login=person.login)
         await forget_erased_user(tx, person.user_id)
     await tx.value(_REMEMBER, user_id=user.user_id)
     await tx.value(_DELETE_USER, user_id=user.user_id)
     await add_removals(tx, applications)
-    return True
+    return [person.user_id for person in people]
 
 
 def _whole_login(login: str) -> str:

@@ -104,6 +104,10 @@ class NewSettings:
     description: str
 
     @property
+    def changes_delivery(self) -> bool:
+        return self.authorization is not None
+
+    @property
     def events(self) -> list[str]:
         """The short names of the types that the stream gets; unknown ones are not sent."""
         return [REQUESTABLE[uri] for uri in dict.fromkeys(self.requested) if uri in REQUESTABLE]

@@ -1,6 +1,6 @@
 """The operations of streams, with their audit entries: for receivers, and for administrators of their clients."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sso.audit import trail
@@ -63,15 +63,22 @@ class StreamOperations:
 
         return await self._database.transaction(work)
 
-    async def change(self, actor: AuditActor, stream: SignalStream, settings: NewSettings) -> SignalStream:
-        """Changes the settings of a stream. Events that wait are delivered in the new way."""
-        await self.check_url(settings)
+    async def change(
+        self, actor: AuditActor, client_id: str, stream_id: str, new_settings: Callable[[SignalStream], NewSettings]
+    ) -> SignalStream:
+        """Changes the settings of a stream. Events that wait are delivered in the new way.
+
+        ``new_settings`` is called again with the locked stream, so that a concurrent change is kept.
+        """
+        wanted = new_settings(await self.get(client_id, stream_id))
+        if wanted.changes_delivery:
+            await self.check_url(wanted)
 
         async def work(tx: Transaction) -> SignalStream:
-            before = await _lock(tx, stream.client_id, stream.stream_id)
-            changed = await stream_store.change_stream(tx, self._keyring, before.stream_id, settings)
+            before = await _lock(tx, client_id, stream_id)
+            changed = await stream_store.change_stream(tx, self._keyring, stream_id, new_settings(before))
             entries = before.record(), changed.record()
-            await trail.write(tx, actor, "signal_stream.save", before.stream_id, *entries)
+            await trail.write(tx, actor, "signal_stream.save", stream_id, *entries)
             _wake(tx, changed)
             return changed
 

@@ -8,7 +8,7 @@ from quart import Blueprint, Response, request
 from sso.audit.trail import AuditActor
 from sso.core.field_errors import FieldError
 from sso.core.service_token import SSF_MANAGE, SSF_READ
-from sso.ssf.model import POLL_PATH
+from sso.ssf.model import POLL_PATH, NewSettings, SignalStream
 from sso.ssf.requests import (
     MAX_BODY_BYTES,
     InsufficientScope,
@@ -84,9 +84,12 @@ def signal_routes(signals: SharedSignals, issuer: str, find_scopes: FindScopes) 
         body = await read(StreamRequest)
         if body.stream_id is None:
             raise FieldError(("stream_id",), "is required")
-        stream = await operations.get(client_id, body.stream_id)
-        settings = new_settings(body, issuer, client_id, stream if request.method == "PATCH" else None)
-        changed = await operations.change(actor(client_id), stream, settings)
+        replaces = request.method == "PUT"
+
+        def settings(stream: SignalStream) -> NewSettings:
+            return new_settings(body, issuer, client_id, None if replaces else stream)
+
+        changed = await operations.change(actor(client_id), client_id, body.stream_id, settings)
         return answer(changed.configuration(issuer))
 
     @routes.delete(STREAM)

@@ -86,7 +86,7 @@ class WebhookDelivery(QueuedDelivery[ClaimedWebhook]):
                 if failure is None:
                     if not await self._deliveries.mark_delivered(item, event.cursor):
                         return None
-                    tries = 1
+                    tries, has_failed = 1, False
                     continue
                 is_old = int(event.cursor) <= (oldest := self._oldest_position())
                 if is_old:

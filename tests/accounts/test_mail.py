@@ -1,5 +1,6 @@
 """Mail: delivery over verified TLS, and mails that cannot be delivered."""
 
+import smtplib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.delivery.due_queue import DueQueue
 from sso.log import current_request_id
+from sso.mail import sender as sender_module
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 from sso.mail.sender import MAX_TRIES, build_mail_sender
@@ -31,6 +33,7 @@ BRAND = CurrentBrand(Brand("Iron"))
 CONTENT = MailContent(Text("Your code"), (Text("It is"),), code="123456")
 TLS = ["smtps", "smtp+starttls"]
 _COUNT = Statement("SELECT count(*) FROM outbox")
+_NEXT_TRY = Statement("SELECT next_try FROM outbox")
 _COUNT_DUE = Statement("SELECT count(*) FROM outbox WHERE next_try <= now()")
 _DUE = Statement("UPDATE outbox SET next_try = now()")
 _POISON = Statement(
@@ -197,6 +200,58 @@ async def test_mail_of_a_cancelled_worker_is_sent_by_another_one(
     await database.value(_DUE)
     (delivered,) = await deliver(database, mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
     assert (delivered["event"], delivered["tries"]) == ("mail.delivered", 2)
+
+
+@pytest.mark.parametrize("goodbye", [b"451 busy\r\n", b"", b"what?\r\n"])
+async def test_accepted_mail_is_sent_once_whatever_the_server_answers_to_quit(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer, goodbye: bytes
+) -> None:
+    plain.goodbye = goodbye
+    await put(database, keyring)
+    logs = await deliver(database, mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
+    assert [entry["event"] for entry in logs] == ["mail.delivered"]
+    assert len(plain.mails) == 1
+    assert await database.value(_COUNT) == 0
+
+
+async def test_server_has_ten_minutes_to_accept_a_mail(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RFC 5321 4.5.3.2.6"""
+    timeouts: list[float | None] = []
+
+    class Client(smtplib.SMTP):
+        def data(self, msg: Any) -> tuple[int, bytes]:
+            assert self.sock is not None
+            timeouts.append(self.sock.gettimeout())
+            return super().data(msg)
+
+    monkeypatch.setattr(smtplib, "SMTP", Client)
+    await put(database, keyring)
+    await deliver(database, mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
+    assert len(plain.mails) == 1
+    assert timeouts == [600.0]
+
+
+async def test_lease_of_a_mail_lasts_as_long_as_the_attempt(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender_module, "LEASE_S", 3.0)
+    plain.accepts.clear()
+    await put(database, keyring)
+    sender = mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sender.queue.run, sender.bus)
+        await until_true(lambda: len(plain.mails) == 1)
+        claimed_until = await database.value(_NEXT_TRY)
+        with trio.fail_after(60):
+            while await database.value(_NEXT_TRY) == claimed_until:  # noqa: ASYNC110 - the database has no event
+                await trio.sleep(0.02)
+        assert await database.value(_NEXT_TRY) > claimed_until
+        plain.accepts.set()
+        await until_true(lambda: not sender.queue.in_flight)
+        nursery.cancel_scope.cancel()
+    assert (len(plain.mails), await database.value(_COUNT)) == (1, 0)
 
 
 async def test_mail_to_an_international_address_is_sent(

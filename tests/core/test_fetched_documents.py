@@ -11,8 +11,8 @@ from sso.core.fetched_documents import DocumentUnavailable, FetchedDocuments
 from sso.core.net import parse_network
 from sso.core.outgoing_http import OutgoingClient, OutgoingLimits
 from sso.core.receiver_addresses import ReceiverAddresses
-from tests.kit.changing_resolver import ChangingResolver
 from tests.kit.document_host import DocumentHost, document_host
+from tests.kit.name_server import change_addresses
 from tests.kit.server import until
 
 PATIENT = OutgoingLimits(timeout_s=60.0, max_bytes=5 * 1024, max_requests=4)
@@ -160,14 +160,17 @@ def test_caller_with_a_kept_document_does_not_wait_for_the_request_of_another(ho
     trio.run(work)
 
 
-def test_name_that_is_rebound_to_an_internal_address_gets_no_request(host: DocumentHost) -> None:
+def test_name_that_is_rebound_to_an_internal_address_gets_no_request(
+    host: DocumentHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The address that was checked is the one that is used."""
     host.put("/target", {})
     limits = OutgoingLimits(timeout_s=1.0, max_bytes=1000, max_requests=1)
     client = OutgoingClient(None, limits, ReceiverAddresses((parse_network("192.0.2.1"),), loopback=False).allows)
 
+    change_addresses(monkeypatch, "192.0.2.1", "127.0.0.1")
+
     async def work() -> None:
-        trio.socket.set_custom_hostname_resolver(ChangingResolver("192.0.2.1", "127.0.0.1"))
         with pytest.raises(DocumentUnavailable):
             await FetchedDocuments(client, allow_http=True).get(f"https://rebound.example:{host.port}/target")
 

@@ -78,6 +78,9 @@ class MailServer:
     def __init__(self, scheme: str, certificate: Certificate | None) -> None:
         self.mails: list[str] = []
         self.passwords: list[str] = []  # credentials that clients sent
+        self.goodbye = b"221 bye\r\n"
+        self.accepts = threading.Event()  # a mail is accepted when this is set
+        self.accepts.set()
         self._scheme = scheme
         self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         if certificate:
@@ -119,9 +122,10 @@ class MailServer:
                 case "DATA":
                     connection.sendall(b"354 go on\r\n")
                     self.mails.append(_until_dot(connection))
+                    self.accepts.wait()
                     connection.sendall(b"250 taken\r\n")
                 case "QUIT":
-                    connection.sendall(b"221 bye\r\n")
+                    connection.sendall(self.goodbye)
                     return
                 case _:
                     connection.sendall(b"250 fine\r\n")

@@ -3,14 +3,13 @@
 from ipaddress import ip_address
 
 import pytest
-import trio
 
 from sso.backchannel_logout.sender import LIMITS
 from sso.core.net import parse_network
 from sso.core.outgoing_http import AddressRefused, NoAnswer, OutgoingClient
 from sso.core.receiver_addresses import ReceiverAddresses
-from tests.kit.changing_resolver import ChangingResolver
 from tests.kit.logout_receiver import LogoutReceiver
+from tests.kit.name_server import change_addresses
 
 ALWAYS_REFUSED = [
     "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
@@ -41,9 +40,10 @@ async def test_every_notation_of_an_internal_address_is_refused(receiver: Logout
         assert receiver.requests == [], host
 
 
-async def test_request_goes_to_the_address_that_was_checked(receiver: LogoutReceiver) -> None:
-    resolver = ChangingResolver("127.0.0.1", "127.0.0.2")
-    trio.socket.set_custom_hostname_resolver(resolver)
+async def test_request_goes_to_the_address_that_was_checked(
+    receiver: LogoutReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_addresses(monkeypatch, "127.0.0.1", "127.0.0.2")
     client = OutgoingClient(None, LIMITS, lambda address: str(address) == "127.0.0.1")
     answer = await client.send("POST", receiver.uri_at("shop.example.com"), {}, data={"a": "b"})
     assert answer.status == 200

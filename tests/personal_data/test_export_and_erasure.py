@@ -205,6 +205,8 @@ def test_erasure_leaves_nothing_of_users_who_were_merged_by_way_of_others(server
     assert places_of(server, login.partition("@")[0]) == set()
     erased = query(server, "SELECT user_id FROM erased_users WHERE user_id = ANY ($1)", [first, middle, last])
     assert {row["user_id"] for row in erased} == {first, middle, last}
+    events = query(server, "SELECT user_id, type FROM change_events WHERE user_id = ANY ($1)", [first, middle, last])
+    assert sorted(map(tuple, events)) == sorted((user_id, "user_erased") for user_id in (first, middle, last))
 
 
 def test_erasure_leaves_similar_logins_in_the_audit_trail_and_ends_sessions(server: Server) -> None:

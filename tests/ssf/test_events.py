@@ -84,6 +84,14 @@ def erase(server: Server, browser: Browser, root: Administrator) -> None:
     assert answer.status_code == 200, answer.text
 
 
+def merge_and_erase(server: Server, browser: Browser, root: Administrator) -> None:
+    """Erases the account that the user was merged into."""
+    into = user_id_of(server, new_browser(server).login)
+    server.sso("user", "merge", user_id_of(server, browser.login), into, "--yes")
+    answer = root.request("DELETE", f"/users/{into}", params={"now": 1})
+    assert answer.status_code == 200, answer.text
+
+
 Change = Callable[[Server, Browser, Administrator], None]
 REVOKED, CREDENTIAL = "session-revoked", "credential-change"
 DISABLED, ENABLED = "account-disabled", "account-enabled"
@@ -98,6 +106,7 @@ CHANGES: list[tuple[Change, list[str]]] = [
     (disable_and_enable, [DISABLED, REVOKED, ENABLED]),
     (enable_while_banned, [DISABLED, REVOKED, REVOKED, DISABLED, ENABLED]),
     (erase, [REVOKED, DISABLED, "account-purged"]),
+    (merge_and_erase, [REVOKED, "account-purged"]),
 ]
 CREDENTIALS: dict[Change, list[tuple[str, str]]] = {
     change_password: [("password", "update")],

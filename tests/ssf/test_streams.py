@@ -9,6 +9,7 @@ import pytest
 from tests.admin.conftest import Administrator
 from tests.kit.browser import query, user_id_of
 from tests.kit.oauth import TOKEN, Browser, error_of, new_browser
+from tests.kit.row_locks import locked_by_another_transaction
 from tests.kit.server import Server, until
 from tests.kit.signals import (
     CAEP,
@@ -25,6 +26,8 @@ from tests.kit.signals import (
     wait_for_tokens,
 )
 
+WAITING_CHANGES = """SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+    AND wait_event_type = 'Lock' AND query LIKE '%FROM signal_streams%FOR NO KEY UPDATE%'"""
 FIRST_NAMES = ["session-revoked", "account-disabled"]
 
 
@@ -99,6 +102,33 @@ def test_stream_is_created_changed_replaced_and_deleted(server: Server, client: 
     assert replaced in client.call("GET", "stream", scope="ssf.read").json()
     assert client.call("DELETE", path).status_code == 204
     assert client.call("GET", path).status_code == 404
+
+
+def test_concurrent_changes_of_a_stream_are_all_kept(server: Server, client: SignalClient) -> None:
+    """A new header must not go to the old receiver."""
+    old, new = ({"method": PUSH, "endpoint_url": f"https://8.8.8.8/{name}"} for name in ("old", "new"))
+    stream_id = client.add_stream(delivery=old, description="Shop")
+    changes: list[dict[str, Any]] = [{"delivery": new | {"authorization_header": "Bearer new"}}, {"description": "Bar"}]
+    answers: list[int] = []
+    headers = client.headers()
+
+    def change(fields: dict[str, Any]) -> None:
+        with server.client() as http:
+            json = {"stream_id": stream_id} | fields
+            answers.append(http.patch("/ssf/stream", json=json, headers=headers).status_code)
+
+    threads = [threading.Thread(target=change, args=(fields,)) for fields in changes]
+    lock = f"SELECT FROM signal_streams WHERE stream_id = '{stream_id}' FOR UPDATE"
+    with locked_by_another_transaction(server.settings["SSO_DATABASE_URL"], lock):
+        for thread in threads:
+            thread.start()
+        until(lambda: query(server, WAITING_CHANGES)[0]["count"] == len(threads))
+    for thread in threads:
+        thread.join()
+    assert answers == [200, 200]
+    stream = client.call("GET", f"stream?stream_id={stream_id}").json()
+    assert (stream["delivery"], stream["description"]) == (new, "Bar")
+    assert client.call("DELETE", f"stream?stream_id={stream_id}").status_code == 204
 
 
 INVALID: list[tuple[str, str, Any, str]] = [

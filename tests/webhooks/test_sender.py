@@ -104,6 +104,20 @@ async def test_event_that_fails_a_day_later_has_failed_and_the_next_one_delivere
         assert stored.failing_since is None
 
 
+async def test_old_event_fails_alone_if_the_one_before_it_was_accepted(
+    services: Services, receiver: WebhookReceiver
+) -> None:
+    webhook = await add(services, receiver.url)
+    receiver.refused = {"bad", "worse"}
+    users = ["bad", "good", "worse", "better"]
+    await record(services.database, *users)
+    for statement in _AGE:
+        await services.database.value(statement)
+    async with sending(services):
+        assert await until_received(receiver, 4) == users
+        assert await until_failed(services, webhook, 2) == ["bad", "worse"]
+
+
 async def test_old_events_of_a_receiver_that_is_down_fail_together_and_can_be_sent_again(
     services: Services, receiver: WebhookReceiver
 ) -> None:
