@@ -6,15 +6,24 @@ from typing import Any
 
 import httpx
 import pytest
+import trio
 
+from sso.accounts.model import User
+from sso.audit.trail import AuditActor
+from sso.db.connection_share import ConnectionShare
+from sso.db.errors import Unavailable
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.players import guest_expiry
 from sso.players.device_key_store import unseen_guests
+from sso.players.guest_linking import preview_merge
+from sso.players.merge import actor_mode
 from sso.services import Services
 from tests.admin.conftest import Administrator, administrator
 from tests.console.conftest import ConsoleBrowser
 from tests.kit.browser import query
+from tests.kit.builders import add_user
+from tests.kit.conditions import until_true
 from tests.kit.guest import Device
 from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.server import Server
@@ -233,6 +242,53 @@ def test_commands_merge_and_undo(server: Server, studio: Studio) -> None:
     (line,) = server.sso("user", "links", account).stdout.splitlines()
     assert " key " in line
     assert "of its own" in server.sso("user", "unmerge", account, guest).stdout
+
+
+async def new_guest(services: Services, key: bytes) -> str:
+    await services.players.guests.store.create_guest(key, "EdDSA", "127.0.0.1", ())
+    guest: str = await services.database.value(
+        Statement("SELECT user_id FROM device_keys WHERE digest = :key"), key=key
+    )
+    return guest
+
+
+async def test_previews_and_merges_leave_connections_to_logins(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both wait for a connection of the share for evaluations, and are refused for the moment if none becomes free."""
+    merges, database = services.players.merges, services.database
+    guest, account = await new_guest(services, b"p" * 32), await add_user(services)
+    monkeypatch.setattr(database.shares, "evaluation", ConnectionShare(1, max_wait_s=0.01))
+    async with database.shares.evaluation.turn(("another",)):
+        with pytest.raises(Unavailable):
+            await preview_merge(merges, guest, account)
+        with pytest.raises(Unavailable):
+            await merges.merge(actor_mode(AuditActor()), guest, account.user_id, of_guest=True)
+    assert await preview_merge(merges, guest, account) is not None
+    await merges.merge(actor_mode(AuditActor()), guest, account.user_id, of_guest=True)
+    assert await merges.merged_into(guest) == account.user_id
+
+
+async def test_player_who_opens_a_preview_often_delays_no_other_player(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merges, database = services.players.merges, services.database
+    guest, account = await new_guest(services, b"o" * 32), await add_user(services)
+    other_guest, other_account = await new_guest(services, b"q" * 32), await add_user(services)
+    monkeypatch.setattr(database.shares, "evaluation", ConnectionShare(1))
+    done = []
+
+    async def preview(user_id: str, into: User) -> None:
+        assert await preview_merge(merges, user_id, into) is not None
+        done.append(user_id)
+
+    async with trio.open_nursery() as nursery, database.shares.evaluation.turn(("another",)):
+        for _ in range(10):
+            nursery.start_soon(preview, guest, account)
+        await until_true(lambda: len(database.shares.evaluation) == 10)
+        nursery.start_soon(preview, other_guest, other_account)
+        await until_true(lambda: len(database.shares.evaluation) == 11)
+    assert done.index(other_guest) < 5
 
 
 async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(services: Services) -> None:
