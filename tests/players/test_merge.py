@@ -300,6 +300,25 @@ async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(servic
     assert await services.database.value(Statement("SELECT count(*) FROM users WHERE login = ''")) == 0
 
 
+async def test_guest_with_a_store_account_is_kept_although_the_device_is_not_seen(services: Services) -> None:
+    database, expiry = services.database, services.players.expiry
+    guest = await new_guest(services, b"s" * 32)
+    await database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
+    await database.value(
+        Statement("INSERT INTO identity_providers (provider_id, kind, name, client_id) VALUES ('s', 'steam', 'S', '')")
+    )
+    await database.value(
+        Statement(
+            """INSERT INTO linked_identities (id, provider_id, subject, user_id, last_used)
+            VALUES ('l', 's', '1', :guest, now() - interval '91 days')"""
+        ),
+        guest=guest,
+    )
+    assert await expiry.erase_unseen() == 0
+    await database.value(Statement("DELETE FROM linked_identities"))
+    assert await expiry.erase_unseen() == 1
+
+
 async def test_guest_who_comes_back_before_the_erasure_is_kept(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
