@@ -252,6 +252,18 @@ async def new_guest(services: Services, key: bytes) -> str:
     return guest
 
 
+async def account_with_key(services: Services, key: bytes) -> User:
+    guest, account = await new_guest(services, key), await add_user(services)
+    await services.players.merges.merge(actor_mode(AuditActor()), guest, account.user_id)
+    return account
+
+
+async def sign_in_with_key(services: Services, user: User, key: bytes) -> None:
+    statement = """INSERT INTO sign_ins (id, user_id, device_key, last_used, expires)
+        VALUES ('sign-in', :user_id, :key, now(), now() + interval '1 day')"""
+    await services.database.value(Statement(statement), user_id=user.user_id, key=key)
+
+
 async def test_previews_and_merges_leave_connections_to_logins(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +301,49 @@ async def test_player_who_opens_a_preview_often_delays_no_other_player(
         nursery.start_soon(preview, other_guest, other_account)
         await until_true(lambda: len(database.shares.evaluation) == 11)
     assert done.index(other_guest) < 5
+
+
+async def test_removal_of_a_key_is_complete_although_the_worker_ends_after_it(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first transaction ends what was issued to the device, and writes the audit entry."""
+    database, account = services.database, await account_with_key(services, b"r" * 32)
+    (link,) = await services.players.links.keys(account.user_id)
+    await sign_in_with_key(services, account, b"r" * 32)
+    transaction, is_over = database.transaction, False
+
+    async def transaction_until_the_end(*args: Any, **kwargs: Any) -> Any:
+        nonlocal is_over
+        if is_over:
+            raise Unavailable("the worker has ended")
+        is_over = True
+        return await transaction(*args, **kwargs)
+
+    monkeypatch.setattr(database, "transaction", transaction_until_the_end)
+    with pytest.raises(Unavailable):
+        await services.players.links.remove(account, link.id, AuditActor(operator="ann"))
+    assert await services.players.links.keys(account.user_id) == []
+    assert await database.value(Statement("SELECT bool_and(ended) FROM sign_ins"))
+    entries = await database.rows(Statement("SELECT target, operator FROM audit WHERE operation = 'user.unlink'"))
+    assert [tuple(entry) for entry in entries] == [(account.user_id, "ann")]
+
+
+async def test_sign_in_that_had_read_the_key_before_its_removal_ends(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, account = services.database, await account_with_key(services, b"t" * 32)
+    (link,) = await services.players.links.keys(account.user_id)
+    transaction = database.transaction
+
+    async def transaction_and_sign_in(*args: Any, **kwargs: Any) -> Any:
+        result = await transaction(*args, **kwargs)
+        monkeypatch.setattr(database, "transaction", transaction)
+        await sign_in_with_key(services, account, b"t" * 32)
+        return result
+
+    monkeypatch.setattr(database, "transaction", transaction_and_sign_in)
+    assert await services.players.links.remove(account, link.id)
+    assert [row["ended"] for row in await database.rows(Statement("SELECT ended FROM sign_ins"))] == [True]
 
 
 async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(services: Services) -> None:
