@@ -14,6 +14,7 @@ from sso.db.connection_share import ConnectionShare
 from sso.db.errors import Unavailable
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
+from sso.personal_data.erasure import erase_at_once
 from sso.players import guest_expiry
 from sso.players.device_key_store import unseen_guests
 from sso.players.guest_linking import preview_merge
@@ -353,6 +354,40 @@ async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(servic
     await services.database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
     assert await players.expiry.erase_unseen() == 1
     assert await services.database.value(Statement("SELECT count(*) FROM users WHERE login = ''")) == 0
+
+
+async def test_guest_whom_another_worker_has_erased_is_passed_over(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both workers have read the same list."""
+    expiry, database = services.players.expiry, services.database
+    guests = [await new_guest(services, key * 32) for key in (b"v", b"w")]
+    await database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
+
+    async def list_of_before(_runner: Runner, _days: int, _limit: int) -> list[str]:
+        return ["erased", *guests]
+
+    monkeypatch.setattr(guest_expiry, "unseen_guests", list_of_before)
+    assert await expiry.erase_unseen() == 2
+    assert await expiry.erase_unseen() == 0
+
+
+async def test_failure_of_one_guest_does_not_keep_the_others(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expiry, database = services.players.expiry, services.database
+    first, _ = [await new_guest(services, key * 32) for key in (b"x", b"y")]
+    await database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
+
+    async def fail_for_the_first(deletion: Any, erasure: Any, user: User, *args: Any) -> bool:
+        if user.user_id == first:
+            raise ValueError
+        return await erase_at_once(deletion, erasure, user, *args)
+
+    monkeypatch.setattr(guest_expiry, "erase_at_once", fail_for_the_first)
+    assert await expiry.erase_unseen() == 1
+    left = await database.rows(Statement("SELECT user_id FROM device_keys"))
+    assert [row["user_id"] for row in left] == [first]
 
 
 async def test_guest_with_a_store_account_is_kept_although_the_device_is_not_seen(services: Services) -> None:
