@@ -83,11 +83,11 @@ class SignedInGames:
 
     async def end(self, user_id: str, ids: Sequence[str]) -> None:
         """Revokes the session tokens and user JWTs of these sign-ins of the user."""
+        await self._database.transaction(self.end_in, user_id, ids)
 
-        async def work(tx: Transaction) -> None:
-            ended = await tx.row(_END, user_id=user_id, ids=list(ids), keep_s=self._keep_s)
-            await tx.value(_END_TOKENS, user_id=user_id, ids=list(ids))
-            if ended:  # they belong to the same applications
-                await record_event(tx, user_id, EventKind.GAME_ENDED, **dict(ended))
-
-        await self._database.transaction(work)
+    async def end_in(self, tx: Transaction, user_id: str, ids: Sequence[str]) -> None:
+        """Like `end`, in the transaction of the caller."""
+        ended = await tx.row(_END, user_id=user_id, ids=list(ids), keep_s=self._keep_s)
+        await tx.value(_END_TOKENS, user_id=user_id, ids=list(ids))
+        if ended:  # they belong to the same applications
+            await record_event(tx, user_id, EventKind.GAME_ENDED, **dict(ended))

@@ -174,6 +174,11 @@ async def get_user(tx: Runner, user_id: str) -> User:
     return User.from_row(await tx.row(_GET, user_id=user_id))
 
 
+async def find_user(runner: Runner, user_id: str) -> User | None:
+    row = await runner.row(_GET, user_id=user_id)
+    return User.from_row(row) if row else None
+
+
 async def lock_user(tx: Runner, user_id: str) -> User | None:
     """Makes other changes of the user wait until the transaction ends. Changes lock the user before other rows."""
     row = await tx.row(_LOCK, user_id=user_id)

@@ -77,13 +77,14 @@ _KEY_SIGN_INS = Statement(
     f"""SELECT id FROM sign_ins WHERE user_id = :user_id AND NOT ended
         AND (device_key = :key OR device_key IS NULL AND auth = '{GUEST_AUTH}') LIMIT 1000"""
 )
-# Guests without a key or a sign-in that was used within the last days.
+# Guests without a key or a sign-in that was used within the last days. A store account does not get lost with a device.
 _UNSEEN_SQL = """SELECT k.user_id FROM device_keys k JOIN users u ON u.user_id = k.user_id
     WHERE k.of_guest AND k.last_used < now() - make_interval(days => :days) AND u.deletion_due IS NULL
         AND NOT EXISTS (SELECT FROM device_keys other
             WHERE other.user_id = k.user_id AND other.last_used >= now() - make_interval(days => :days))
         AND NOT EXISTS (SELECT FROM sign_ins s
-            WHERE s.user_id = k.user_id AND s.last_used >= now() - make_interval(days => :days))"""
+            WHERE s.user_id = k.user_id AND s.last_used >= now() - make_interval(days => :days))
+        AND NOT EXISTS (SELECT FROM linked_identities l WHERE l.user_id = k.user_id)"""
 _UNSEEN = Statement(f"{_UNSEEN_SQL} ORDER BY k.last_used LIMIT :most")
 _IS_UNSEEN = Statement(f"SELECT EXISTS ({_UNSEEN_SQL} AND k.user_id = :user_id)")
 

@@ -1,13 +1,12 @@
 """Erases guests who have not been seen for a long time, as deleted accounts are erased."""
 
 import random
-from contextlib import suppress
 
 import structlog
 import trio
 
 from sso.accounts.model import User
-from sso.accounts.user_store import get_user
+from sso.accounts.user_store import find_user
 from sso.audit.trail import AuditActor
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
@@ -44,14 +43,30 @@ class GuestExpiry:
                 log.warning("guests.erasure_failed", reason=str(error))
 
     async def erase_unseen(self) -> int:
-        """Returns how many guests this worker has erased. Also ends what is kept to undo merges, after their time."""
+        """Returns how many guests this worker has erased. A failure concerns one guest.
+
+        Also ends what is kept to undo merges, after their time.
+        """
         await finish_merges(self._database)
         erased = 0
         for user_id in await unseen_guests(self._database, self._days, MAX_GUESTS):
-            user = await get_user(self._database, user_id)
-            with suppress(_GuestCameBack):
-                erased += await erase_at_once(self._deletion, self._erasure, user, AuditActor(), self._require_unseen)
+            try:
+                erased += await self._erase(user_id)
+            except DatabaseError:
+                raise
+            except Exception as error:
+                log.error("guests.erasure_failed", user_id=user_id, reason=type(error).__name__)
         return erased
+
+    async def _erase(self, user_id: str) -> bool:
+        """Returns False if the guest has come back, or another worker erases the guest or has done so."""
+        user = await find_user(self._database, user_id)
+        if user is None:
+            return False
+        try:
+            return await erase_at_once(self._deletion, self._erasure, user, AuditActor(), self._require_unseen)
+        except _GuestCameBack:
+            return False
 
     async def _require_unseen(self, tx: Transaction, user: User) -> None:
         """The guest is locked, so a sign-in has either ended before, or finds the account closed."""

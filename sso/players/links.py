@@ -7,13 +7,12 @@ from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.signed_in_game_store import SignedInGames
 from sso.accounts.user_store import can_sign_in, lock_user
-from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.errors import Conflict
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.players.device_key_store import delete_key, key_sign_ins, list_keys
-from sso.upstream.linked_identities import LastWayToSignIn, LinkedIdentities
+from sso.upstream.linked_identities import LastWayToSignIn, LinkedIdentities, audit_unlink
 
 LAST_WAY = "it is the user's last way to sign in"
 
@@ -52,27 +51,31 @@ class UserLinks:
         Raises Conflict if the user could not sign in any more. What was issued to the device with the key ends. With an
         ``actor``, the audit trail gets an entry.
         """
-        key = await self._database.transaction(_remove_key, user.user_id, link_id)
-        if key is not None:
-            sign_ins = await self._database.transaction(key_sign_ins, user.user_id, key)
-            await self._games.end(user.user_id, sign_ins)
-        else:
-            try:
-                if not await self._identities.unlink(user, link_id):
-                    return False
-            except LastWayToSignIn:
-                raise Conflict(LAST_WAY) from None
-        if actor is not None:
-            await trail.write(self._database, actor, "user.unlink", user.user_id, {"link": link_id}, {"link": None})
+        key = await self._database.transaction(self._remove_key, user.user_id, link_id, actor)
+        if key is None:
+            return await self._remove_store_account(user, link_id, actor)
+        # A sign-in that had read the key before may have waited for the removal.
+        await self._database.transaction(self._end_sign_ins, user.user_id, key)
         return True
 
+    async def _remove_key(self, tx: Transaction, user_id: str, link_id: str, actor: AuditActor | None) -> bytes | None:
+        """Returns the digest of the key, or None if the user has no such key."""
+        await lock_user(tx, user_id)
+        key = await delete_key(tx, user_id, link_id)
+        if key is None:
+            return None
+        if not await can_sign_in(tx, user_id):
+            raise Conflict(LAST_WAY)
+        await record_event(tx, user_id, EventKind.DEVICE_KEY_REMOVED)
+        await self._end_sign_ins(tx, user_id, key)
+        await audit_unlink(tx, actor, user_id, link_id)
+        return key
 
-async def _remove_key(tx: Transaction, user_id: str, link_id: str) -> bytes | None:
-    await lock_user(tx, user_id)
-    key = await delete_key(tx, user_id, link_id)
-    if key is None:
-        return None
-    if not await can_sign_in(tx, user_id):
-        raise Conflict(LAST_WAY)
-    await record_event(tx, user_id, EventKind.DEVICE_KEY_REMOVED)
-    return key
+    async def _end_sign_ins(self, tx: Transaction, user_id: str, key: bytes) -> None:
+        await self._games.end_in(tx, user_id, await key_sign_ins(tx, user_id, key))
+
+    async def _remove_store_account(self, user: User, link_id: str, actor: AuditActor | None) -> bool:
+        try:
+            return await self._identities.unlink(user, link_id, actor)
+        except LastWayToSignIn:
+            raise Conflict(LAST_WAY) from None

@@ -10,6 +10,8 @@ from sso.accounts.bans.operations import BanOperations
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.user_store import can_sign_in
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
@@ -112,8 +114,11 @@ class LinkedIdentities:
         link_id = record_id()
         await insert_link(tx, link_id, provider.provider_id, user_id, identity, self._seal(provider, link_id, identity))
 
-    async def unlink(self, user: User, link_id: str) -> bool:
-        """Removes a link and notifies the owner. Returns False if it does not exist. Raises LastWayToSignIn."""
+    async def unlink(self, user: User, link_id: str, actor: AuditActor | None = None) -> bool:
+        """Removes a link and notifies the owner. Returns False if it does not exist. Raises LastWayToSignIn.
+
+        With an ``actor``, the audit trail gets an entry.
+        """
 
         async def work(tx: Transaction) -> bool:
             locked = await lock_user_of_links(tx, user)
@@ -126,6 +131,7 @@ class LinkedIdentities:
                 raise LastWayToSignIn  # the transaction is rolled back
             await record_event(tx, user.user_id, EventKind.IDENTITY_UNLINKED, name=name)
             await self._notify(tx, locked, UNLINKED_SUBJECT, Text(UNLINKED, provider=name))
+            await audit_unlink(tx, actor, user.user_id, link_id)
             return True
 
         unlinked = await self._database.transaction(work)
@@ -160,3 +166,9 @@ class LinkedIdentities:
 
 def tokens_purpose(link_id: str) -> str:
     return column_purpose("linked_identities.tokens_sealed", link_id)
+
+
+async def audit_unlink(tx: Transaction, actor: AuditActor | None, user_id: str, link_id: str) -> None:
+    """Writes that the actor, if there is one, has removed a way in which the user signs in."""
+    if actor is not None:
+        await trail.write(tx, actor, "user.unlink", user_id, {"link": link_id}, {"link": None})

@@ -6,15 +6,25 @@ from typing import Any
 
 import httpx
 import pytest
+import trio
 
+from sso.accounts.model import User
+from sso.audit.trail import AuditActor
+from sso.db.connection_share import ConnectionShare
+from sso.db.errors import Unavailable
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
+from sso.personal_data.erasure import erase_at_once
 from sso.players import guest_expiry
 from sso.players.device_key_store import unseen_guests
+from sso.players.guest_linking import preview_merge
+from sso.players.merge import actor_mode
 from sso.services import Services
 from tests.admin.conftest import Administrator, administrator
 from tests.console.conftest import ConsoleBrowser
 from tests.kit.browser import query
+from tests.kit.builders import add_user
+from tests.kit.conditions import until_true
 from tests.kit.guest import Device
 from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.server import Server
@@ -235,6 +245,108 @@ def test_commands_merge_and_undo(server: Server, studio: Studio) -> None:
     assert "of its own" in server.sso("user", "unmerge", account, guest).stdout
 
 
+async def new_guest(services: Services, key: bytes) -> str:
+    await services.players.guests.store.create_guest(key, "EdDSA", "127.0.0.1", ())
+    guest: str = await services.database.value(
+        Statement("SELECT user_id FROM device_keys WHERE digest = :key"), key=key
+    )
+    return guest
+
+
+async def account_with_key(services: Services, key: bytes) -> User:
+    guest, account = await new_guest(services, key), await add_user(services)
+    await services.players.merges.merge(actor_mode(AuditActor()), guest, account.user_id)
+    return account
+
+
+async def sign_in_with_key(services: Services, user: User, key: bytes) -> None:
+    statement = """INSERT INTO sign_ins (id, user_id, device_key, last_used, expires)
+        VALUES ('sign-in', :user_id, :key, now(), now() + interval '1 day')"""
+    await services.database.value(Statement(statement), user_id=user.user_id, key=key)
+
+
+async def test_previews_and_merges_leave_connections_to_logins(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both wait for a connection of the share for evaluations, and are refused for the moment if none becomes free."""
+    merges, database = services.players.merges, services.database
+    guest, account = await new_guest(services, b"p" * 32), await add_user(services)
+    monkeypatch.setattr(database.shares, "evaluation", ConnectionShare(1, max_wait_s=0.01))
+    async with database.shares.evaluation.turn(("another",)):
+        with pytest.raises(Unavailable):
+            await preview_merge(merges, guest, account)
+        with pytest.raises(Unavailable):
+            await merges.merge(actor_mode(AuditActor()), guest, account.user_id, of_guest=True)
+    assert await preview_merge(merges, guest, account) is not None
+    await merges.merge(actor_mode(AuditActor()), guest, account.user_id, of_guest=True)
+    assert await merges.merged_into(guest) == account.user_id
+
+
+async def test_player_who_opens_a_preview_often_delays_no_other_player(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merges, database = services.players.merges, services.database
+    guest, account = await new_guest(services, b"o" * 32), await add_user(services)
+    other_guest, other_account = await new_guest(services, b"q" * 32), await add_user(services)
+    monkeypatch.setattr(database.shares, "evaluation", ConnectionShare(1))
+    done = []
+
+    async def preview(user_id: str, into: User) -> None:
+        assert await preview_merge(merges, user_id, into) is not None
+        done.append(user_id)
+
+    async with trio.open_nursery() as nursery, database.shares.evaluation.turn(("another",)):
+        for _ in range(10):
+            nursery.start_soon(preview, guest, account)
+        await until_true(lambda: len(database.shares.evaluation) == 10)
+        nursery.start_soon(preview, other_guest, other_account)
+        await until_true(lambda: len(database.shares.evaluation) == 11)
+    assert done.index(other_guest) < 5
+
+
+async def test_removal_of_a_key_is_complete_although_the_worker_ends_after_it(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first transaction ends what was issued to the device, and writes the audit entry."""
+    database, account = services.database, await account_with_key(services, b"r" * 32)
+    (link,) = await services.players.links.keys(account.user_id)
+    await sign_in_with_key(services, account, b"r" * 32)
+    transaction, is_over = database.transaction, False
+
+    async def transaction_until_the_end(*args: Any, **kwargs: Any) -> Any:
+        nonlocal is_over
+        if is_over:
+            raise Unavailable("the worker has ended")
+        is_over = True
+        return await transaction(*args, **kwargs)
+
+    monkeypatch.setattr(database, "transaction", transaction_until_the_end)
+    with pytest.raises(Unavailable):
+        await services.players.links.remove(account, link.id, AuditActor(operator="ann"))
+    assert await services.players.links.keys(account.user_id) == []
+    assert await database.value(Statement("SELECT bool_and(ended) FROM sign_ins"))
+    entries = await database.rows(Statement("SELECT target, operator FROM audit WHERE operation = 'user.unlink'"))
+    assert [tuple(entry) for entry in entries] == [(account.user_id, "ann")]
+
+
+async def test_sign_in_that_had_read_the_key_before_its_removal_ends(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, account = services.database, await account_with_key(services, b"t" * 32)
+    (link,) = await services.players.links.keys(account.user_id)
+    transaction = database.transaction
+
+    async def transaction_and_sign_in(*args: Any, **kwargs: Any) -> Any:
+        result = await transaction(*args, **kwargs)
+        monkeypatch.setattr(database, "transaction", transaction)
+        await sign_in_with_key(services, account, b"t" * 32)
+        return result
+
+    monkeypatch.setattr(database, "transaction", transaction_and_sign_in)
+    assert await services.players.links.remove(account, link.id)
+    assert [row["ended"] for row in await database.rows(Statement("SELECT ended FROM sign_ins"))] == [True]
+
+
 async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(services: Services) -> None:
     players = services.players
     await players.guests.store.create_guest(b"k" * 32, "EdDSA", "127.0.0.1", ())
@@ -242,6 +354,59 @@ async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(servic
     await services.database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
     assert await players.expiry.erase_unseen() == 1
     assert await services.database.value(Statement("SELECT count(*) FROM users WHERE login = ''")) == 0
+
+
+async def test_guest_whom_another_worker_has_erased_is_passed_over(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both workers have read the same list."""
+    expiry, database = services.players.expiry, services.database
+    guests = [await new_guest(services, key * 32) for key in (b"v", b"w")]
+    await database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
+
+    async def list_of_before(_runner: Runner, _days: int, _limit: int) -> list[str]:
+        return ["erased", *guests]
+
+    monkeypatch.setattr(guest_expiry, "unseen_guests", list_of_before)
+    assert await expiry.erase_unseen() == 2
+    assert await expiry.erase_unseen() == 0
+
+
+async def test_failure_of_one_guest_does_not_keep_the_others(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expiry, database = services.players.expiry, services.database
+    first, _ = [await new_guest(services, key * 32) for key in (b"x", b"y")]
+    await database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
+
+    async def fail_for_the_first(deletion: Any, erasure: Any, user: User, *args: Any) -> bool:
+        if user.user_id == first:
+            raise ValueError
+        return await erase_at_once(deletion, erasure, user, *args)
+
+    monkeypatch.setattr(guest_expiry, "erase_at_once", fail_for_the_first)
+    assert await expiry.erase_unseen() == 1
+    left = await database.rows(Statement("SELECT user_id FROM device_keys"))
+    assert [row["user_id"] for row in left] == [first]
+
+
+async def test_guest_with_a_store_account_is_kept_although_the_device_is_not_seen(services: Services) -> None:
+    database, expiry = services.database, services.players.expiry
+    guest = await new_guest(services, b"s" * 32)
+    await database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
+    await database.value(
+        Statement("INSERT INTO identity_providers (provider_id, kind, name, client_id) VALUES ('s', 'steam', 'S', '')")
+    )
+    await database.value(
+        Statement(
+            """INSERT INTO linked_identities (id, provider_id, subject, user_id, last_used)
+            VALUES ('l', 's', '1', :guest, now() - interval '91 days')"""
+        ),
+        guest=guest,
+    )
+    assert await expiry.erase_unseen() == 0
+    await database.value(Statement("DELETE FROM linked_identities"))
+    assert await expiry.erase_unseen() == 1
 
 
 async def test_guest_who_comes_back_before_the_erasure_is_kept(
