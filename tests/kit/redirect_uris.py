@@ -104,6 +104,7 @@ REFUSED = [
     "https://game.example.com/cb?a=1&state=x",
     "https://game.example.com/cb?error=x",
     "https://game.example.com/cb?error_description",
+    "https://game.example.com/cb?iss=https://other.example",
     "https://game.example.com/cb?%63ode=x",
     "https://game.example.com/cb?a=1;code=x",
     # too long

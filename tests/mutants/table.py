@@ -28,7 +28,10 @@ MODULES: dict[str, tuple[str, ...]] = {
     "sso/perm/engine/service_rights.py": (f"{ENGINE}/test_service_rights.py",),
     "sso/perm/authorization.py": ("tests/perm/test_authorization.py",),
     "sso/perm/delegation.py": ("tests/perm/test_delegation.py",),
-    "sso/accounts/login/rate_limit.py": ("tests/accounts/test_login_counters.py",),
+    "sso/accounts/login/rate_limit.py": (
+        "tests/accounts/test_login_counters.py",
+        "tests/accounts/test_session_with_login_count.py",
+    ),
     "sso/accounts/second_factor/requirement.py": ("tests/accounts/test_second_factor_rules.py",),
     "sso/accounts/second_factor/codes.py": ("tests/accounts/test_second_factor_rules.py",),
     "sso/accounts/second_factor/recovery_codes.py": ("tests/accounts/test_second_factor_rules.py",),

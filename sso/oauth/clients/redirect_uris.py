@@ -15,7 +15,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 NOT_ABSOLUTE = "expected an absolute http or https URI of at most 2,048 characters, without fragment and user-info"
 NOT_A_HOST, NOT_A_URI = "the host is not one of the client's redirect_hosts", "is not one of the client's redirect_uris"
 NOT_REGISTERED = frozenset({NOT_A_HOST, NOT_A_URI})  # the URI is well-formed, but not one of the client's
-RESPONSE_PARAMETERS = frozenset({"code", "state", "error", "error_description"})
+RESPONSE_PARAMETERS = frozenset({"code", "state", "error", "error_description", "iss"})
 
 # Printable ASCII without \ " < > ^ ` { | } and #; or a percent-encoded byte that is not a control character.
 _CHARACTER = r"(?:[!$&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]|%(?:[2-6][0-9A-Fa-f]|7[0-9A-Ea-e]|[89A-Fa-f][0-9A-Fa-f]))"
@@ -68,7 +68,7 @@ def match_redirect_uri(
     if port is not None and int(port) > 65535:
         return NOT_ABSOLUTE
     if _parameter_names(match["rest"]) & RESPONSE_PARAMETERS:
-        return "its query must not have code, state, error or error_description"
+        return "its query must not have code, state, error, error_description or iss"
     insecure_host = f"http://{host}"
     if hosts and host not in hosts and insecure_host not in hosts:
         return NOT_A_HOST
