@@ -60,7 +60,7 @@ def test_accepted_uri_is_used_unchanged(uri: str) -> None:
         ("//game.example.com/cb", HOSTS, (), NOT_ABSOLUTE),
         ("https://game.example.com:65536/cb", HOSTS, (), NOT_ABSOLUTE),
         ("https://game.example.com/cb?state=1", HOSTS, (), "its query must not have code, state, error"),
-        ("https://game.example.com/cb?iss=https://other.example", HOSTS, (), "error_description or iss"),
+        ("https://game.example.com/cb?iss=https://other.example", HOSTS, (), "its query must not have"),
         ("https://evil.com/cb", HOSTS, (), NOT_A_HOST),
         ("http://game.example.com/cb", HOSTS, (), "expected https"),
         ("https://game.example.com/x", HOSTS, ("https://game.example.com/cb",), NOT_A_URI),
