@@ -38,6 +38,7 @@ def cpu_ns(pid: int) -> int:
 
 def calls(server: Server, target: Target) -> dict[str, Call]:
     login = {"login": target.users[0], "password": PASSWORD, "factor": "guard"}
+    other = {**login, "login": target.users[1]}  # many sign-ins of the same user would end the user JWT
     (person,) = signed_in(target, 1)
     bearer = {"Authorization": f"Bearer {person['access_token']}"}
     client = target.client_form()
@@ -55,7 +56,7 @@ def calls(server: Server, target: Target) -> dict[str, Call]:
         "introspection": repeated(Request("POST", target.introspect, introspected, FORM)),
         "client credentials": repeated(Request("POST", target.token, service, FORM)),
         "refresh": refreshing(target, person["refresh_token"]),
-        "login by API": repeated(Request("POST", "/proxy/api/login", orjson.dumps(login), JSON)),
+        "login by API": repeated(Request("POST", "/proxy/api/login", orjson.dumps(other), JSON)),
         "game session": repeated(Request("POST", "/proxy/api/gameSession/getGsid", b"{}", JSON)),
         "permissions": repeated(Request("POST", "/api/permissions/meta/data", permissions, user)),
         "user info": repeated(Request("POST", "/api/permissions/user/info", b"{}", user)),

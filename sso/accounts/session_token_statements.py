@@ -1,6 +1,7 @@
 """The statements that look up and issue session tokens, see :class:`sso.accounts.session_tokens.SessionTokens`."""
 
 from sso.accounts.guarded_statements import NOW
+from sso.accounts.signed_in_game_store import EXPIRED_JWT_S
 from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.statement import Statement
 
@@ -60,13 +61,13 @@ ISSUE_CTES = f""", live_sign_ins AS (
             AND NOT ended ORDER BY id FOR NO KEY UPDATE {{if_locked}}
     ), renewed_sign_ins AS (
         UPDATE sign_ins s SET last_used = now(), address = i.address,
-            expires = s.created + make_interval(secs => i.max_s)
+            expires = s.created + make_interval(secs => i.max_s + {EXPIRED_JWT_S})
         FROM valid_items i WHERE {by_index("s.id", "i.sign_in")} AND s.id = ANY (ARRAY(SELECT id FROM live_sign_ins))
     ), new_sign_ins AS (
         INSERT INTO sign_ins (id, user_id, last_used, expires, address, auth, auth_time, second_factor, app_id, gapp_id,
             device_key)
-        SELECT sign_in, user_id, now(), now() + make_interval(secs => max_s), address, auth, auth_time, second_factor,
-            app_id, gapp_id, device_key FROM valid_items WHERE source IS NULL
+        SELECT sign_in, user_id, now(), now() + make_interval(secs => max_s + {EXPIRED_JWT_S}), address, auth,
+            auth_time, second_factor, app_id, gapp_id, device_key FROM valid_items WHERE source IS NULL
         ON CONFLICT (id) DO NOTHING RETURNING id -- a sign-in may be ended before it starts: see gsid/claim_store.py
     ), accepted AS (
         -- The items that get tokens: their user is valid and their sign-in has not ended.
@@ -117,7 +118,7 @@ ISSUE_CTES = f""", live_sign_ins AS (
     ), deleted_tokens AS (
         DELETE FROM session_tokens WHERE digest = ANY (ARRAY(SELECT digest FROM dropped_tokens))
     ), surplus_sign_ins AS (
-        -- The least recently used sign-ins beyond the limit of a user.
+        -- The least recently used sign-ins beyond the limit of a user. Their user JWTs end: see `IS_SIGNED_IN`.
         SELECT s.id FROM owners CROSS JOIN LATERAL (
             SELECT id FROM sign_ins WHERE user_id = owners.user_id AND NOT ended
             ORDER BY last_used DESC OFFSET greatest(0, {MAX_USER_SIGN_INS} - owners.added)

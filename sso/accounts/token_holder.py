@@ -14,6 +14,10 @@ class TokenHolder(Protocol):
     def valid_from(self) -> int: ...
 
 
+# Whether the sign-in of a JWT has not ended, as SQL. A JWT of an older version names no sign-in. One without a row has
+# ended: the oldest ones beyond the limit of a user are deleted. Otherwise the row is kept while a JWT may be accepted.
+# The subquery finds one row by its key; EXISTS might be planned as a scan of all sign-ins.
+IS_SIGNED_IN = "coalesce((SELECT NOT s.ended FROM sign_ins s WHERE s.id = item.sign_in), item.sign_in = '')"
 # Returns the user with an id, None if there is none or if the sign-in with the other id has ended.
 FindHolder = Callable[[str, str], Awaitable[TokenHolder | None]]
 

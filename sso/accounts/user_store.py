@@ -7,6 +7,7 @@ from sso.accounts.ended_session_store import REMEMBER_ENDED
 from sso.accounts.guarded_statements import NOW, guarded_by_user
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User, login_key, stored_login
+from sso.accounts.token_holder import IS_SIGNED_IN
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.backchannel_logout.store import end_site_sessions
@@ -33,8 +34,7 @@ _GET_BY_LOGINS = BatchStatement(
     "SELECT item.n, u.* FROM {items} JOIN users u ON u.login_key = item.login_key", columns={"login_key": "text"}
 )
 _GET_JWT_HOLDERS = BatchStatement(
-    """SELECT item.n, u.* FROM {items} JOIN users u ON u.user_id = item.user_id
-    WHERE NOT EXISTS (SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended)""",
+    f"SELECT item.n, u.* FROM {{items}} JOIN users u ON u.user_id = item.user_id WHERE {IS_SIGNED_IN}",
     columns={"user_id": "text", "sign_in": "text"},
 )
 _NEXT_USER_ID = Statement(

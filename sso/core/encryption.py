@@ -109,8 +109,12 @@ class Keyring:
 
         It is for values so short that they could be guessed from a plain digest.
         """
+        return self.macs(purpose, text)[0]
+
+    def macs(self, purpose: str, text: str) -> list[bytes]:
+        """Returns the MACs with all keys of the ring, the first key first. Another node may have another first key."""
         self._reload_if_changed()
-        return self.keys[0].mac(purpose, text)
+        return [key.mac(purpose, text) for key in self.keys]
 
     def verify_mac(self, mac: bytes, purpose: str, text: str) -> bool:
         """Returns whether ``mac`` was computed for this purpose and text with any key of the ring."""

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import structlog
 
@@ -92,16 +93,20 @@ class CopyKeeper:
 
     def fetch(self, feed: Feed, user_ids: Sequence[str]) -> set[str]:
         """Adds users who are not in the copy. Returns those who do not exist. Raises ClientError."""
-        absent: set[str] = set()
-        for _ in range(MAX_FETCHES):
+        for _ in range(MAX_FETCHES - 1):
             cursor, copy = self.cursor, self.copy
             rows = feed.users(user_ids)
-            absent = set(user_ids) - {row[0] for row in rows}
             with self._changing:
-                if cursor == self.cursor and copy is self.copy and copy is not None:
-                    copy.add(row for row in rows if row[0] not in copy)
-                    break  # otherwise a change may be newer than these rows
-        return absent
+                if cursor == self.cursor and copy is self.copy:  # otherwise a change may be newer than these rows
+                    return self._add_users(user_ids, rows)
+        with self._changing:  # changes wait for the last attempt, so that it succeeds
+            return self._add_users(user_ids, feed.users(user_ids))
+
+    def _add_users(self, user_ids: Sequence[str], rows: list[list[Any]]) -> set[str]:
+        copy = self.copy
+        if copy is not None:
+            copy.add(row for row in rows if row[0] not in copy)
+        return set(user_ids) - {row[0] for row in rows}
 
     def _apply(self, copy: ReplicaCopy, page: ChangesPage, feed: Feed) -> None:
         before = copy.definition

@@ -204,6 +204,17 @@ async def test_concurrent_sign_ins_do_not_exceed_the_token_limit(services: Servi
     assert await works(services, bystander.token)
 
 
+async def test_sign_in_is_kept_until_no_jwt_of_it_is_accepted(services: Services) -> None:
+    """A JWT that was renewed in the last moment has expired with the sign-in; services may use it for 30 days more."""
+    user, options, kept_s = await add_user(services), LoginOptions(HERE), services.settings.token_max_s + 30 * DAY
+    issued = await services.session_tokens.issue(user, by_password(), options)
+    life = Statement("SELECT extract(epoch FROM expires - created) FROM sign_ins WHERE user_id = :user_id")
+    assert await services.database.value(life, user_id=user.user_id) == kept_s
+    source = await services.session_tokens.sign_in(issued.token, HERE)
+    await services.session_tokens.issue(user, source.signed_in.authentication, options, source)
+    assert await services.database.value(life, user_id=user.user_id) == kept_s
+
+
 async def test_frequent_renewals_of_one_game_do_not_end_tokens_of_other_games(services: Services) -> None:
     user = await add_user(services)
     options = LoginOptions(HERE)

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 import trio
 
+from sso.core.encryption import MasterKey
 from sso.core.errors import ApiError
 from sso.db.batch.statement_batch import SLOW_BATCH_S
 from sso.db.database import Database
+from sso.keys.reseal import Reseal
 from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
 from sso.oauth.errors import InvalidClient, InvalidGrant
 from sso.services import Services
@@ -131,6 +133,17 @@ async def test_both_secrets_are_valid_during_a_rotation(shops: Shops) -> None:
         assert await shop.redeem(code)
         other = await new_code(shop.services, client_secret=None)
         assert await shop.redeem(other, bearer(new))
+
+
+async def test_secret_is_accepted_after_its_master_key_was_replaced(shops: Shops) -> None:
+    async for shop in shops:
+        code, keyring = await shop.code(), shop.services.keyring
+        keyring.keys = (MasterKey.generate(), *keyring.keys)
+        await Reseal(shop.services.database, keyring).run()
+        keyring.keys = keyring.keys[:1]
+        shop.services.oauth.client_cache._store._decrypt.cache_clear()  # many other secrets were used
+        assert await shop.redeem(code)
+        assert await shop.redeem(await new_code(shop.services, client_secret=None))
 
 
 async def test_disabled_client_is_refused(shops: Shops) -> None:

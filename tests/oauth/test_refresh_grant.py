@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from sso.core.encryption import Keyring, MasterKey
 from sso.core.errors import ApiError
 from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
 from sso.oauth.errors import (
@@ -75,6 +76,22 @@ async def test_repeated_request_gets_the_same_tokens(services: Services) -> None
     first = await refresh(services, BASIC, token, key="key")
     assert (await refresh(services, BASIC, token, key="key"))["refresh_token"] == first["refresh_token"]
     assert isinstance(await refused(services, token, key="another"), InvalidGrant)
+
+
+async def test_repeated_request_gets_the_same_tokens_while_the_master_key_is_changed(
+    services: Services, keyring: Keyring
+) -> None:
+    """The nodes have the same keys, but not the same first key yet."""
+    token = await new_refresh_token(services)
+    keyring.keys = (*keyring.keys, MasterKey.generate())
+    first = await refresh(services, BASIC, token, key="key")
+    keyring.keys = keyring.keys[::-1]
+    again = await refresh(services, BASIC, token, key="key")
+    assert again["access_token"] == first["access_token"]
+    assert again["refresh_token"] == first["refresh_token"]
+    assert isinstance(await refused(services, token, WRONG_CREDENTIALS, key="key"), InvalidClient)
+    assert isinstance(await refused(services, token, key="another"), InvalidGrant)
+    assert isinstance(await refused(services, token, key="key"), InvalidGrant)  # the grant is revoked
 
 
 @pytest.mark.parametrize("profile", ["oidc", "strict"])

@@ -1,11 +1,15 @@
 """A replica gives the answers of the service, whatever changes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from threading import Thread
+from typing import Any
 
 import pytest
 
 from sso.perm.replica.copy import ReplicaCopy
+from sso.replica.clock import ReplicaClock
 from sso.replica.copy_keeper import CopyKeeper
 from sso.replica.feed import ChangesPage, Feed
 from sso.replica.replica import Replica
@@ -47,6 +51,30 @@ def test_replica_answers_about_merged_users_like_the_service(game: Game, tmp_pat
         game.assert_equal(replica, "read anew")
         request(account, "unmerge", **{"from": middle})
         game.assert_equal(replica, "separated")
+
+
+def test_user_is_found_although_changes_come_in_all_the_time(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper, users, absent = CopyKeeper(ReplicaClock(), None), Feed.users, "999999997"
+
+    def apply_a_change() -> None:
+        if keeper._changing.acquire(blocking=False):
+            keeper.cursor += "0"
+            keeper._changing.release()
+
+    def users_and_a_change(feed: Feed, user_ids: Sequence[str]) -> list[list[Any]]:
+        rows = users(feed, user_ids)
+        thread = Thread(target=apply_a_change)  # another one than that which asks
+        thread.start()
+        thread.join()
+        return rows
+
+    with game.replica() as replica:
+        keeper.load(replica._side_feed)
+        assert keeper.copy is not None
+        keeper.copy.remove(game.users[:1])
+        monkeypatch.setattr(Feed, "users", users_and_a_change)
+        assert keeper.fetch(replica._side_feed, [game.users[0], absent]) == {absent}
+    assert game.users[0] in keeper.copy
 
 
 class NewEnemy:

@@ -5,6 +5,7 @@ the caller relied on (the secret that matched, the profile, the redirect URIs) w
 if they differ. They return the client as it is now, and the request is checked once more with that.
 """
 
+from sso.core.encryption import EncryptionError
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.redirect_uris import is_redirect_uri
 from sso.oauth.clients.store import ClientStore
@@ -18,8 +19,18 @@ class ClientCache:
         self._clients: dict[str, Client] = {}
 
     def cached(self, client_id: str) -> Client | None:
-        """Returns the client as it was last read, or None if it was not read yet."""
-        return self._clients.get(client_id)
+        """Returns the client as it was last read, or None if it was not read yet.
+
+        A client whose secret was sealed with a master key that was removed is forgotten: its row has another value now.
+        """
+        client = self._clients.get(client_id)
+        try:
+            if client is not None:
+                self._store.secrets(client)
+        except EncryptionError:
+            self._clients.pop(client_id)
+            return None
+        return client
 
     async def read(self, client_id: str) -> Client | None:
         """Reads the client from the database. Returns None if the client does not exist."""

@@ -66,19 +66,23 @@ class RefreshTokenGrant:
         client = self._clients.cached(presented.client_id) or await self._clients.read(presented.client_id)
         if client is None:
             raise _invalid_refresh_token("strict")
-        successors = successor_tokens(
+        successors, *others = successor_tokens(
             self._keyring, presented, idempotency_key, restrictions, rotates=client.rules.rotates_refresh_tokens
         )
-        redirect_uri = request.redirect_uri
+        redirect_uri = hashed_uri = request.redirect_uri
         is_used = await self._use_proof(proof, client, credentials, presented, redirect_uri)
-        result = await self._rotate(
-            client, credentials, presented, redirect_uri, redirect_uri, successors, restrictions
-        )
+        result = await self._rotate(client, credentials, presented, redirect_uri, hashed_uri, successors, restrictions)
         if result is not None and _must_retry(result, client, redirect_uri):
             # The bearer is a hash with the redirect URI. If an oidc client has not sent it, the grant's is used.
             hashed_uri = redirect_uri or result.grant_redirect_uri or ""
             if not is_used:
                 await self._use_proof(proof, result.client, credentials, presented, hashed_uri)
+            result = await self._rotate(
+                result.client, credentials, presented, redirect_uri, hashed_uri, successors, restrictions
+            )
+        while others and result is not None and result.issued is None and result.grant_valid:
+            # The master key is being changed: this may repeat a request to a node with another first key.
+            successors = others.pop(0)
             result = await self._rotate(
                 result.client, credentials, presented, redirect_uri, hashed_uri, successors, restrictions
             )

@@ -32,24 +32,25 @@ def successor_tokens(
     restrictions: TokenRestrictions = UNRESTRICTED,
     *,
     rotates: bool = True,
-) -> SuccessorTokens:
+) -> list[SuccessorTokens]:
     """Returns the tokens. Raises InvalidRequest if the idempotency key is malformed.
+
+    While the master key is changed, further ones follow, which a node with another first key may have issued.
 
     A request with the same idempotency key but other restrictions is another request. If the refresh token is not
     replaced, a request can be repeated without a key.
     """
     if not rotates:
-        return SuccessorTokens(secret_token(), presented.token_id)
+        return [SuccessorTokens(secret_token(), presented.token_id)]
     if idempotency_key is None:
-        return SuccessorTokens(secret_token(), secret_token())
+        return [SuccessorTokens(secret_token(), secret_token())]
     if not _KEY.fullmatch(idempotency_key):
         raise InvalidRequest("Idempotency-Key: expected 1 to 255 printable ASCII characters without spaces")
     source = f"{presented.grant_id} {presented.token_id} {idempotency_key}"
     if restrictions != UNRESTRICTED:
         source += f" {restrictions.dpop_jkt} {restrictions.resource_text}"
-    return SuccessorTokens(
-        _text(keyring.mac("oauth access token", source)), _text(keyring.mac("oauth refresh token", source)), RETRY_S
-    )
+    macs = zip(keyring.macs("oauth access token", source), keyring.macs("oauth refresh token", source), strict=False)
+    return [SuccessorTokens(_text(access), _text(refresh), RETRY_S) for access, refresh in macs]
 
 
 def _text(mac: bytes) -> str:

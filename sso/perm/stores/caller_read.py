@@ -5,6 +5,7 @@ Concurrent requests share the statement.
 
 from typing import NamedTuple
 
+from sso.accounts.token_holder import IS_SIGNED_IN
 from sso.change_stream.store import POSITION_SQL
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -20,8 +21,7 @@ from sso.perm.stores.projects import AUTHORED_SQL
 
 # Versions are not computed for an unknown access key, which anybody can send.
 _IS_CALLER = "(u.user_id IS NOT NULL OR key.id IS NOT NULL)"
-_IS_HOLDER = """(u.user_id IS NOT NULL AND NOT EXISTS (
-    SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended))"""
+_IS_HOLDER = f"(u.user_id IS NOT NULL AND {IS_SIGNED_IN})"
 _READ = BatchStatement(
     f"""SELECT item.n, u.disabled, u.valid_from, {_IS_HOLDER} AS is_holder,
         key.id AS key_id, key.application_id AS key_application_id, key.is_stale,

@@ -7,7 +7,9 @@ import httpx
 import jwt as pyjwt
 import pytest
 
+from sso.accounts.session_token_statements import MAX_USER_SIGN_INS
 from tests.kit.browser import fresh_browser, query
+from tests.kit.builders import PASSWORD
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 from tests.perm.endpoints.tokens import expired_jwt, user_jwt
 
@@ -149,6 +151,21 @@ def test_exchange_of_a_jwt_of_an_ended_login_is_unauthorized(studio: Studio, key
     query(studio.server, "UPDATE sign_ins SET ended = true WHERE user_id = $1", user.user_id)
     for token in (user.jwt, first):
         assert exchange(studio, key["hash"], jwt=token, factor=FACTOR).status_code == 401
+
+
+def test_jwt_of_a_login_that_newer_ones_have_pushed_out_is_unauthorized(studio: Studio, key: dict[str, Any]) -> None:
+    user = studio.user()
+    first = exchange(studio, key["hash"], jwt=user.jwt, factor=FACTOR).json()["jwt"]
+    newer = """INSERT INTO sign_ins (id, user_id, last_used, expires)
+        SELECT 'newer ' || $1 || n, $1, now(), now() + interval '1 day' FROM generate_series(1, $2) n"""
+    query(studio.server, newer, user.user_id, MAX_USER_SIGN_INS)
+    credentials = {"login": user.login, "password": PASSWORD, "factor": FACTOR}
+    newest = studio.client.post("/proxy/api/login", json=credentials).json()["jwt"]
+    for token, status in ((user.jwt, 401), (first, 401), (newest, 200)):
+        assert exchange(studio, key["hash"], jwt=token, factor=FACTOR).status_code == status
+        headers, question = {"Authorization": f"Bearer {token}"}, {"action": "get", "data": {"type": "list"}}
+        assert user.call("user/info", headers).status == status
+        assert user.call("meta/data", headers, application_id=key["application_id"], **question).status == status
 
 
 def test_exchange_requires_jwt_and_factor(studio: Studio, key: dict[str, Any], user: ApiUser) -> None:
