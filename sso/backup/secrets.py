@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from sso.backup import BackupError, chunk_encryption
+from sso.backup.master_keys import master_keys
 from sso.config import Settings
-from sso.core.encryption import Keyring
 
 MAGIC = b"sso passphrase 1\n"
 SALT_BYTES = 16
@@ -71,21 +71,13 @@ def new_secrets(settings: Settings, *, with_keys: bool, encrypt_dump: bool) -> S
     dump_key = chunk_encryption.new_key().hex() if encrypt_dump else ""
     if not with_keys:
         return Secrets([], {}, mac_key, dump_key)
-    return Secrets(_master_keys(settings), _key_files(settings.data_dir / "keys"), mac_key, dump_key)
+    return Secrets(master_keys(settings), _key_files(settings.data_dir / "keys"), mac_key, dump_key)
 
 
 def require_all_keys(settings: Settings, secrets: Secrets) -> None:
     """Raises BackupError if a master key was added since ``new_secrets``: the copied values may need it."""
-    if secrets.master_keys and not set(_master_keys(settings)) <= set(secrets.master_keys):
+    if secrets.master_keys and not set(master_keys(settings)) <= set(secrets.master_keys):
         raise BackupError("the master key was changed while the backup was made: make the backup again")
-
-
-def _master_keys(settings: Settings) -> list[str]:
-    if settings.secret_key is not None:
-        keyring = Keyring.from_text(settings.secret_key.get_secret_value())
-    else:
-        keyring = Keyring.from_file(settings.key_file)
-    return [key.text() for key in keyring.keys]
 
 
 def _key_files(folder: Path) -> dict[str, str]:

@@ -13,8 +13,11 @@ import pytest
 
 from sso.backup import BackupError, create, postgres_tools
 from sso.backup.postgres_tools import _for_libpq, find_program
+from sso.backup.restore import keys_of_recovered
+from sso.backup.secrets import Secrets
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
+from sso.core.setting_values import SecretText
 from sso.db.migrate import HEAD
 from tests.backup.archives import rewritten
 from tests.faults import open_folder
@@ -194,6 +197,32 @@ def test_backup_fails_if_the_master_key_changes_meanwhile(
     monkeypatch.setattr(create, "dump", lambda _: iter([b"values of both keys"]))
     make(encrypted=False)
     assert path.exists()
+
+
+def seal_signing_key(dsn: str, key: MasterKey) -> None:
+    execute(
+        dsn,
+        "INSERT INTO signing_keys (kid, algorithm, public_pem, private_sealed, signs_from) "
+        f"VALUES ('of {key.id}', 'ES256', '', 'v1.{key.id}.x', now())",
+    )
+
+
+def test_recovery_needs_the_keys_of_the_recovered_database(dsn: str, tmp_path: Path) -> None:
+    old, new = MasterKey.generate(), MasterKey.generate()
+    of_backup = Secrets([old.text()], {})
+    empty = Settings(data_dir=tmp_path)
+    with_new, with_old = (Settings(data_dir=tmp_path, secret_key=SecretText(key.text())) for key in (new, old))
+    seal_signing_key(dsn, old)
+    assert keys_of_recovered(empty, of_backup, dsn) == [old.text()]
+    assert keys_of_recovered(empty, None, dsn) == []  # the operator brings the key back later
+    with pytest.raises(BackupError, match=f"SSO_SECRET_KEY does not have the master key {old.id}"):
+        keys_of_recovered(with_new, of_backup, dsn)
+    execute(dsn, f"UPDATE signing_keys SET private_sealed = 'v1.{new.id}.x'")
+    assert keys_of_recovered(with_new, of_backup, dsn) == [new.text(), old.text()]
+    for settings, secrets in ((empty, of_backup), (with_old, of_backup), (with_old, None)):
+        with pytest.raises(BackupError, match=f"needs the master key {new.id}, which neither"):
+            keys_of_recovered(settings, secrets, dsn)
+    assert keys_of_recovered(empty, Secrets([old.text(), new.text()], {}), dsn) == [new.text(), old.text()]
 
 
 def test_passphrase_must_come_from_a_terminal_or_a_file(server: Server, tmp_path: Path) -> None:
