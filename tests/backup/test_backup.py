@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from sso.backup import BackupError, create, postgres_tools
+from sso.backup.base_backup import create_base_backup
 from sso.backup.postgres_tools import _for_libpq, find_program
 from sso.backup.restore import keys_of_recovered
 from sso.backup.secrets import Secrets
@@ -205,6 +206,23 @@ def seal_signing_key(dsn: str, key: MasterKey) -> None:
         "INSERT INTO signing_keys (kid, algorithm, public_pem, private_sealed, signs_from) "
         f"VALUES ('of {key.id}', 'ES256', '', 'v1.{key.id}.x', now())",
     )
+
+
+@pytest.mark.parametrize("is_base", [False, True])
+def test_backup_with_keys_that_do_not_open_the_database_is_refused(dsn: str, tmp_path: Path, is_base: bool) -> None:
+    settings, path = Settings(data_dir=tmp_path / "data"), tmp_path / "backup"
+    Keyring.open_or_create(settings.key_file)
+    seal_signing_key(dsn, MasterKey.generate())
+    make = create_base_backup if is_base else partial(create.create_backup, encrypted=False)
+    with pytest.raises(BackupError, match="the master key of these settings is not that of the database"):
+        make(settings, dsn, path, PASSPHRASE, lambda *_: None, with_keys=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["data"]
+
+
+def test_backup_with_keys_needs_the_master_key_of_all_nodes(tmp_path: Path) -> None:
+    settings = {"SSO_DATABASE_URL": "postgresql://h/d", "SSO_DATA_DIR": str(tmp_path / "data"), "SSO_SINGLE_NODE": "0"}
+    done = sso(tmp_path, "backup", str(tmp_path / "x.backup"), **settings)
+    assert (done.returncode, "so set SSO_SECRET_KEY" in done.stderr) == (1, True), done.stderr
 
 
 def test_recovery_needs_the_keys_of_the_recovered_database(dsn: str, tmp_path: Path) -> None:
