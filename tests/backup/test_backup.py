@@ -4,18 +4,22 @@ import os
 import tarfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import httpx
 import pytest
 
 from sso.backup import BackupError, create, postgres_tools
+from sso.backup import secrets as backup_secrets
 from sso.backup.base_backup import create_base_backup
 from sso.backup.postgres_tools import _for_libpq, find_program
-from sso.backup.restore import keys_of_recovered
+from sso.backup.restore import check_empty, keys_of_recovered
 from sso.backup.secrets import Secrets
+from sso.backup.upgrade import Upgrade
+from sso.cli.upgrade_db import _from_backup
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
 from sso.core.setting_values import SecretText
@@ -321,6 +325,22 @@ def test_restore_refuses_a_data_directory_with_another_master_key(
     answer = sso(tmp_path, "restore", str(backup), "--passphrase-file", passphrase, **settings)
     assert answer.returncode == 1
     assert "SSO_SECRET_KEY" in answer.stderr
+
+
+def test_upgrade_from_a_backup_checks_and_restores_its_keys(
+    backup: Path, server: Server, postgres_server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new server of the upgrade is a database of the tests."""
+    monkeypatch.setitem(backup_secrets.SCRYPT, "n", 2**4)  # as in CHEAP
+    dsn, unused = postgres_server.empty(), cast(Any, None)
+    monkeypatch.setattr(Upgrade, "new_server", lambda _: nullcontext(dsn))
+    upgrade, settings = Upgrade(tmp_path, unused, unused, unused, "15"), Settings(data_dir=tmp_path / "data")
+    other = Settings(data_dir=tmp_path / "data", secret_key=SecretText(MasterKey.generate().text()))
+    with pytest.raises(BackupError, match="SSO_SECRET_KEY has another master key than the backup"):
+        _from_backup(other, upgrade, backup, lambda: PASSPHRASE, False)
+    check_empty(dsn)
+    _from_backup(settings, upgrade, backup, lambda: PASSPHRASE, False)
+    assert settings.key_file.read_bytes() == (Path(server.settings["SSO_DATA_DIR"]) / "secret.key").read_bytes()
 
 
 def test_backup_without_keys_needs_no_passphrase_and_says_so(
