@@ -43,7 +43,7 @@ def create_base_backup(
         raise BackupError("the database is empty: there is nothing to back up")
     secrets = None
     if passphrase is not None:
-        secrets = new_secrets(settings, with_keys=with_keys, encrypt_dump=False)
+        secrets = new_secrets(settings, dsn, with_keys=with_keys, encrypt_dump=False)
     version = fetch_value(dsn, "SHOW server_version")
     with _new_folder(folder) as draft:
         postgres_tools.base_backup(dsn, draft / "data", progress)

@@ -42,7 +42,7 @@ def create_backup(
     )
     protection = None
     if passphrase is not None:
-        protection = new_secrets(settings, with_keys=with_keys, encrypt_dump=encrypted), passphrase
+        protection = new_secrets(settings, dsn, with_keys=with_keys, encrypt_dump=encrypted), passphrase
     with new_file(path) as file:
         write_archive(file, manifest, protection, dump(dsn), progress)
         if protection is not None:

@@ -5,9 +5,10 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from sso.backup import BackupError
+from sso.backup import BackupError, restore
 from sso.backup.base_backup_reader import BaseBackup, first_segment
 from sso.config import Settings
 from sso.db.embedded.binaries import check_version, find_binaries
@@ -69,12 +70,12 @@ def restore_base(
     until: datetime.datetime | None,
     copying: Callable[[int, int], None],
     replaying: Callable[[str], None],
-    write_keys: Callable[[], None],
 ) -> str | None:
     """Restores into a data directory without a database. The keys are written just before the database gets its name.
 
     Returns the time of the last transaction after the base backup that was restored, None if there was none.
     """
+    secrets = backup.secrets if backup.manifest.has_keys else None
     home = postgres_directory(settings.data_dir)
     data, new = home / "data", home / "data.restored"
     with unused(home) as running:
@@ -94,7 +95,9 @@ def restore_base(
             with temporary_server(binaries.bin, home, new, account, running, PORT, options) as server:
                 last_change = _wait_for_promotion(server, replaying)
                 fetch_value(server.dsn, FORGET_NODES)
-            write_keys()
+                keys = restore.keys_of_recovered(settings, secrets, server.dsn)
+            if secrets is not None:
+                restore.restore_keys(settings, replace(secrets, master_keys=keys))
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise

@@ -7,9 +7,10 @@ from pathlib import Path
 from sso.backup import BackupError, postgres_tools
 from sso.backup.archive_reader import ArchiveReader
 from sso.backup.manifest import Manifest
+from sso.backup.master_keys import has_master_keys, key_id, master_keys, needed_key_ids
 from sso.backup.secrets import Secrets
 from sso.config import Settings
-from sso.core.encryption import Keyring
+from sso.core.encryption import Keyring, MasterKey
 from sso.db.migrate import HEAD, migrate
 from sso.db.standalone import fetch_value
 
@@ -26,17 +27,36 @@ def check_schema(manifest: Manifest) -> None:
 
 def check_keys(settings: Settings, secrets: Secrets | None) -> None:
     """Raises BackupError if the restored service could not decrypt its secrets."""
-    if settings.secret_key is not None:
-        present = {key.text() for key in Keyring.from_text(settings.secret_key.get_secret_value()).keys}
-    elif settings.key_file.exists():
-        present = {key.text() for key in Keyring.from_file(settings.key_file).keys}
-    else:
+    if not has_master_keys(settings):
         return
-    if secrets is not None and not set(secrets.master_keys) <= present:
+    if secrets is not None and not set(secrets.master_keys) <= set(master_keys(settings)):
         where = "SSO_SECRET_KEY" if settings.secret_key is not None else str(settings.key_file)
         raise BackupError(
             f"{where} has another master key than the backup: use the backup's, or an empty data directory"
         )
+
+
+def keys_of_recovered(settings: Settings, secrets: Secrets | None, dsn: str) -> list[str]:
+    """Returns the master keys of the settings and of the backup, those that the recovered database needs first.
+
+    The key may have been changed between the backup and the moment of the recovery. Raises BackupError if the service
+    could not decrypt its secrets, unless neither the settings nor the backup have a key.
+    """
+    present = master_keys(settings) if has_master_keys(settings) else []
+    keys = {key_id(text): text for text in [*present, *(secrets.master_keys if secrets else [])]}
+    needed = needed_key_ids(dsn)
+    if keys and (missing := sorted(needed - keys.keys())):
+        raise BackupError(
+            f"the recovered database needs the master key {missing[0]}, which neither the backup nor the settings "
+            "have. If the key was changed after the base backup: put the new one into SSO_SECRET_KEY or "
+            f"{settings.key_file}, or restore with --until before the change"
+        )
+    if settings.secret_key is not None and (missing := sorted(needed - set(map(key_id, present)))):
+        raise BackupError(
+            f"SSO_SECRET_KEY does not have the master key {missing[0]}, which the recovered database needs: add it, or "
+            "unset SSO_SECRET_KEY to use the keys of the backup"
+        )
+    return [keys[name] for name in sorted(keys, key=lambda name: name not in needed)]
 
 
 def check_empty(dsn: str) -> None:
@@ -51,10 +71,12 @@ def restore_database(dsn: str, archive: ArchiveReader, progress: Callable[[int, 
 
 
 def restore_keys(settings: Settings, secrets: Secrets) -> None:
-    """Writes the key file and ``keys/*.pem``, unless they exist."""
+    """Writes the key file and ``keys/*.pem``, unless they exist. A key file gets the keys that it lacks."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if settings.secret_key is None and not settings.key_file.exists():
+    if not has_master_keys(settings):
         _write(settings.key_file, "".join(f"{key}\n" for key in secrets.master_keys), 0o600)
+    elif settings.secret_key is None and not set(secrets.master_keys) <= set(master_keys(settings)):
+        Keyring.from_file(settings.key_file).replace([MasterKey.parse(key) for key in secrets.master_keys])
     folder = settings.data_dir / "keys"
     for name, text in secrets.key_files.items():
         if Path(name).name != name:

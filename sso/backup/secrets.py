@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from sso.backup import BackupError, chunk_encryption
+from sso.backup.master_keys import key_id, master_keys, needed_key_ids
 from sso.config import Settings
-from sso.core.encryption import Keyring
 
 MAGIC = b"sso passphrase 1\n"
 SALT_BYTES = 16
@@ -65,27 +65,29 @@ class Secrets:
             raise BackupError("the passphrase is wrong") from None
 
 
-def new_secrets(settings: Settings, *, with_keys: bool, encrypt_dump: bool) -> Secrets:
-    """The keys of the service, unless they are left out, and new keys for one backup."""
+def new_secrets(settings: Settings, dsn: str, *, with_keys: bool, encrypt_dump: bool) -> Secrets:
+    """The keys of the service, unless they are left out, and new keys for one backup.
+
+    Raises BackupError if the keys of the settings do not decrypt the secrets of the database.
+    """
     mac_key = chunk_encryption.new_key().hex()
     dump_key = chunk_encryption.new_key().hex() if encrypt_dump else ""
     if not with_keys:
         return Secrets([], {}, mac_key, dump_key)
-    return Secrets(_master_keys(settings), _key_files(settings.data_dir / "keys"), mac_key, dump_key)
+    needed = needed_key_ids(dsn)  # before the keys: a new one is in the file before a value needs it
+    keys = master_keys(settings)
+    if missing := sorted(needed - set(map(key_id, keys))):
+        raise BackupError(
+            f"the master key of these settings is not that of the database, which needs {missing[0]}: "
+            "use the settings of the service"
+        )
+    return Secrets(keys, _key_files(settings.data_dir / "keys"), mac_key, dump_key)
 
 
 def require_all_keys(settings: Settings, secrets: Secrets) -> None:
     """Raises BackupError if a master key was added since ``new_secrets``: the copied values may need it."""
-    if secrets.master_keys and not set(_master_keys(settings)) <= set(secrets.master_keys):
+    if secrets.master_keys and not set(master_keys(settings)) <= set(secrets.master_keys):
         raise BackupError("the master key was changed while the backup was made: make the backup again")
-
-
-def _master_keys(settings: Settings) -> list[str]:
-    if settings.secret_key is not None:
-        keyring = Keyring.from_text(settings.secret_key.get_secret_value())
-    else:
-        keyring = Keyring.from_file(settings.key_file)
-    return [key.text() for key in keyring.keys]
 
 
 def _key_files(folder: Path) -> dict[str, str]:

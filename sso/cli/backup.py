@@ -12,6 +12,7 @@ from sso.cli.echo import echo
 from sso.cli.passphrase import passphrase_option, read_passphrase
 from sso.cli.progress import Progress
 from sso.config import Settings
+from sso.keys.shared_settings import require_shared_key
 
 
 @click.command()
@@ -58,6 +59,8 @@ def command(
     settings = settings_of(ctx)
     if folder and settings.database_url is not None:
         raise CommandFailure("--base is for the embedded PostgreSQL: use pg_basebackup with SSO_DATABASE_URL")
+    if not no_keys:
+        require_shared_key(settings)
     without_passphrase = no_keys and not encrypt and passphrase_file is None
     passphrase = None if without_passphrase else read_passphrase(passphrase_file, confirm=True)
     if file:

@@ -21,6 +21,13 @@ from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS, REFRESH_ALGORITHM
 
 if TYPE_CHECKING:
     from sso.cli.records.keys import ListedKey
+    from sso.config import Settings
+
+CHANGED_NOTE = (
+    "make a new base backup now: the earlier ones do not have the new master key. They need the old one: "
+    "keep a copy of it as long as you keep them"
+)
+DROPPED_NOTE = "base backups from before the change need the old master key: keep a copy of it as long as you keep them"
 
 
 @click.group(cls=Subcommands)
@@ -153,7 +160,19 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
             done = await resealing.run(lambda done: progress.show(f"{done:,} are done"))
         return f"{done} values are sealed with the master key {services.keyring.keys[0].id}"
 
-    echo(run_with_services(settings_of(ctx), work))
+    settings = settings_of(ctx)
+    echo(run_with_services(settings, work))
+    if _has_wal_archive(settings):
+        echo(DROPPED_NOTE if drop_old else CHANGED_NOTE, err=True)
+
+
+def _has_wal_archive(settings: "Settings") -> bool:
+    if settings.database_url is not None:
+        return False
+    from sso.db.embedded.paths import postgres_directory
+    from sso.db.embedded.wal_archive import stored_archive
+
+    return stored_archive(postgres_directory(settings.data_dir)) is not None
 
 
 async def _audit(services: LocalServices, operation: str, key_id: str, after: object) -> None:

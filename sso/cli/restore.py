@@ -109,21 +109,14 @@ def _restore_base(
     backup = open_base_backup(folder, read, unauthenticated=unauthenticated)
     if not backup.is_authenticated:
         echo(NOT_AUTHENTICATED, err=True)
-    secrets = backup.secrets if backup.manifest.has_keys else None
-    restore.check_keys(settings, secrets)
     wal = find_wal(backup, settings.wal_archive, until)
     path = settings.data_dir.resolve()
     echo(f"restoring into {path}, with WAL from {wal or 'the base backup only'}", err=True)
     announce_creation(settings)
-
-    def write_keys() -> None:
-        if secrets is not None:
-            restore.restore_keys(settings, secrets)
-
     with Progress("copying the base backup") as copying, Progress("replaying changes") as replaying:
-        last_change = restore_base(settings, backup, wal, until, copying.bytes, replaying.show, write_keys)
+        last_change = restore_base(settings, backup, wal, until, copying.bytes, replaying.show)
     moment = until.isoformat(sep=" ") if until else "the end of the archive" if wal else "the end of the base backup"
     echo(f"restored to {moment}; the last change is of {last_change or backup.manifest.created}")
     echo("make a new base backup when the service runs: the archive continues from here", err=True)
-    if secrets is None:
+    if not backup.manifest.has_keys:
         echo(NO_KEYS, err=True)

@@ -13,6 +13,7 @@ from sso.cli.context import CommandFailure, settings_of
 from sso.cli.echo import echo
 from sso.cli.passphrase import NOT_AUTHENTICATED, passphrase_option, read_passphrase, unauthenticated_option
 from sso.cli.progress import Progress
+from sso.config import Settings
 from sso.db.embedded.wal_archive import stored_archive
 
 
@@ -59,7 +60,8 @@ def command(
             err=True,
         )
         if file:
-            _from_backup(upgrade, file, partial(read_passphrase, passphrase_file, confirm=False), unauthenticated)
+            read = partial(read_passphrase, passphrase_file, confirm=False)
+            _from_backup(settings, upgrade, file, read, unauthenticated)
         else:
             _from_old_server(upgrade, old_bin)
     echo(f"upgraded; the old database is kept in {upgrade.kept}")
@@ -77,7 +79,9 @@ def _from_old_server(upgrade: Upgrade, old_bin: Path | None) -> None:
         copy_database(old_dsn, new_dsn, progress.bytes)
 
 
-def _from_backup(upgrade: Upgrade, file: Path, read: Callable[[], str], unauthenticated: bool) -> None:
+def _from_backup(
+    settings: Settings, upgrade: Upgrade, file: Path, read: Callable[[], str], unauthenticated: bool
+) -> None:
     with (
         Progress("checking the backup") as checking,
         open_archive(file, read, checking.bytes, unauthenticated=unauthenticated) as archive,
@@ -86,6 +90,10 @@ def _from_backup(upgrade: Upgrade, file: Path, read: Callable[[], str], unauthen
         if not archive.is_authenticated:
             echo(NOT_AUTHENTICATED, err=True)
         restore.check_schema(archive.manifest)
+        secrets = archive.secrets if archive.manifest.has_keys else None
+        restore.check_keys(settings, secrets)
         echo(f"the backup is of {archive.manifest.created}; later changes are lost", err=True)
         with upgrade.new_server() as new_dsn, Progress("restoring the database") as restoring:
             restore.restore_database(new_dsn, archive, restoring.bytes)
+            if secrets is not None:
+                restore.restore_keys(settings, secrets)

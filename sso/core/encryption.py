@@ -155,6 +155,11 @@ class Keyring:
                 raise EncryptionError("the master key was changed by another process: try again")
             self._rewrite([key, *self.keys])
 
+    def replace(self, keys: Sequence[MasterKey]) -> None:
+        """Writes other keys to the file."""
+        with self._file_lock():
+            self._rewrite(keys)
+
     def keep_only_first(self) -> None:
         with self._file_lock():
             first = self.keys[0].id

@@ -4,17 +4,25 @@ import os
 import tarfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import httpx
 import pytest
 
 from sso.backup import BackupError, create, postgres_tools
+from sso.backup import secrets as backup_secrets
+from sso.backup.base_backup import create_base_backup
 from sso.backup.postgres_tools import _for_libpq, find_program
+from sso.backup.restore import check_empty, keys_of_recovered
+from sso.backup.secrets import Secrets
+from sso.backup.upgrade import Upgrade
+from sso.cli.upgrade_db import _from_backup
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
+from sso.core.setting_values import SecretText
 from sso.db.migrate import HEAD
 from tests.backup.archives import rewritten
 from tests.faults import open_folder
@@ -196,6 +204,49 @@ def test_backup_fails_if_the_master_key_changes_meanwhile(
     assert path.exists()
 
 
+def seal_signing_key(dsn: str, key: MasterKey) -> None:
+    execute(
+        dsn,
+        "INSERT INTO signing_keys (kid, algorithm, public_pem, private_sealed, signs_from) "
+        f"VALUES ('of {key.id}', 'ES256', '', 'v1.{key.id}.x', now())",
+    )
+
+
+@pytest.mark.parametrize("is_base", [False, True])
+def test_backup_with_keys_that_do_not_open_the_database_is_refused(dsn: str, tmp_path: Path, is_base: bool) -> None:
+    settings, path = Settings(data_dir=tmp_path / "data"), tmp_path / "backup"
+    Keyring.open_or_create(settings.key_file)
+    seal_signing_key(dsn, MasterKey.generate())
+    make = create_base_backup if is_base else partial(create.create_backup, encrypted=False)
+    with pytest.raises(BackupError, match="the master key of these settings is not that of the database"):
+        make(settings, dsn, path, PASSPHRASE, lambda *_: None, with_keys=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["data"]
+
+
+def test_backup_with_keys_needs_the_master_key_of_all_nodes(tmp_path: Path) -> None:
+    settings = {"SSO_DATABASE_URL": "postgresql://h/d", "SSO_DATA_DIR": str(tmp_path / "data"), "SSO_SINGLE_NODE": "0"}
+    done = sso(tmp_path, "backup", str(tmp_path / "x.backup"), **settings)
+    assert (done.returncode, "so set SSO_SECRET_KEY" in done.stderr) == (1, True), done.stderr
+
+
+def test_recovery_needs_the_keys_of_the_recovered_database(dsn: str, tmp_path: Path) -> None:
+    old, new = MasterKey.generate(), MasterKey.generate()
+    of_backup = Secrets([old.text()], {})
+    empty = Settings(data_dir=tmp_path)
+    with_new, with_old = (Settings(data_dir=tmp_path, secret_key=SecretText(key.text())) for key in (new, old))
+    seal_signing_key(dsn, old)
+    assert keys_of_recovered(empty, of_backup, dsn) == [old.text()]
+    assert keys_of_recovered(empty, None, dsn) == []  # the operator brings the key back later
+    with pytest.raises(BackupError, match=f"SSO_SECRET_KEY does not have the master key {old.id}"):
+        keys_of_recovered(with_new, of_backup, dsn)
+    execute(dsn, f"UPDATE signing_keys SET private_sealed = 'v1.{new.id}.x'")
+    assert keys_of_recovered(with_new, of_backup, dsn) == [new.text(), old.text()]
+    for settings, secrets in ((empty, of_backup), (with_old, of_backup), (with_old, None)):
+        with pytest.raises(BackupError, match=f"needs the master key {new.id}, which neither"):
+            keys_of_recovered(settings, secrets, dsn)
+    assert keys_of_recovered(empty, Secrets([old.text(), new.text()], {}), dsn) == [new.text(), old.text()]
+
+
 def test_passphrase_must_come_from_a_terminal_or_a_file(server: Server, tmp_path: Path) -> None:
     answer = server.sso("backup", str(tmp_path / "x.backup"), check=False)
     assert answer.returncode == 1
@@ -274,6 +325,22 @@ def test_restore_refuses_a_data_directory_with_another_master_key(
     answer = sso(tmp_path, "restore", str(backup), "--passphrase-file", passphrase, **settings)
     assert answer.returncode == 1
     assert "SSO_SECRET_KEY" in answer.stderr
+
+
+def test_upgrade_from_a_backup_checks_and_restores_its_keys(
+    backup: Path, server: Server, postgres_server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new server of the upgrade is a database of the tests."""
+    monkeypatch.setitem(backup_secrets.SCRYPT, "n", 2**4)  # as in CHEAP
+    dsn, unused = postgres_server.empty(), cast(Any, None)
+    monkeypatch.setattr(Upgrade, "new_server", lambda _: nullcontext(dsn))
+    upgrade, settings = Upgrade(tmp_path, unused, unused, unused, "15"), Settings(data_dir=tmp_path / "data")
+    other = Settings(data_dir=tmp_path / "data", secret_key=SecretText(MasterKey.generate().text()))
+    with pytest.raises(BackupError, match="SSO_SECRET_KEY has another master key than the backup"):
+        _from_backup(other, upgrade, backup, lambda: PASSPHRASE, False)
+    check_empty(dsn)
+    _from_backup(settings, upgrade, backup, lambda: PASSPHRASE, False)
+    assert settings.key_file.read_bytes() == (Path(server.settings["SSO_DATA_DIR"]) / "secret.key").read_bytes()
 
 
 def test_backup_without_keys_needs_no_passphrase_and_says_so(

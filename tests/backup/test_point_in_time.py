@@ -3,14 +3,16 @@
 import datetime
 import hashlib
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
 import pytest
 
+from sso.core.encryption import MasterKey
 from tests.faults import open_folder
 from tests.kit.backups import CHEAP, PASSWORD, add_user, segments, sso, wait_until_stopped
 from tests.kit.forked_program import ForkedProcess
@@ -97,6 +99,38 @@ def test_restore_without_a_moment_contains_everything(recorded: Recorded) -> Non
         assert can_sign_in(server, "a")
         assert can_sign_in(server, "b")
     wait_until_stopped(data_dir)
+
+
+def test_recovery_past_a_change_of_the_master_key_needs_the_new_key(recorded: Recorded) -> None:
+    """A copy of the service changes its key after the base backup. The new key is only in the lost data directory."""
+    lost, archive = recorded.folder / "lost", recorded.folder / "archive of the lost"
+    for source, copy in [(recorded.folder / "data", lost), (recorded.archive, archive)]:
+        subprocess.run(["cp", "-a", str(source), str(copy)], check=True)
+    for path in archive.glob("*/00000002*"):  # of another test
+        path.unlink()
+    (lost / "postgres/wal_archive").write_text(f"{archive}\n")
+    changed = sso(recorded.folder, "key", "reseal", SSO_DATA_DIR=str(lost))
+    assert (changed.returncode, "make a new base backup now" in changed.stderr) == (0, True), changed.stderr
+    wait_until_stopped(lost)
+    new, old = (lost / "secret.key").read_text().split()
+    dropped = sso(recorded.folder, "key", "reseal", "--drop-old", SSO_DATA_DIR=str(lost))
+    assert (dropped.returncode, "need the old master key: keep" in dropped.stderr) == (0, True), dropped.stderr
+    wait_until_stopped(lost)
+
+    data_dir = recorded.folder / "after the change"
+    with_change = replace(recorded, archive=archive)
+    code, _, errors = with_change.restore(data_dir)
+    assert (code, f"needs the master key {MasterKey.parse(new).id}" in errors) == (1, True), errors
+    assert "--until before the change" in errors
+    assert not list(data_dir.glob("postgres/data*"))
+    assert not (data_dir / "secret.key").exists()
+
+    shutil.copy2(lost / "secret.key", data_dir)  # the operator has saved it
+    code, _, errors = with_change.restore(data_dir)
+    assert code == 0, errors
+    assert (data_dir / "secret.key").read_text().split() == [new, old]
+    rotated = sso(recorded.folder, "key", "rotate", SSO_DATA_DIR=str(data_dir))  # decrypts the signing keys
+    assert rotated.returncode == 0, rotated.stderr
 
 
 def _owner(path: Path) -> tuple[int, int]:

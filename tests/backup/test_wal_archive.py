@@ -1,10 +1,14 @@
 """The WAL archive of the embedded database, with real servers."""
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from sso.db.embedded.files import Account
+from sso.db.embedded.wal_archive import archive_settings, store_archive
 from tests.faults import open_folder
 from tests.kit.backups import add_user, segments, sso, wait_until_stopped
 from tests.kit.long_tests import takes_long
@@ -46,6 +50,37 @@ def test_failing_archiver_is_reported_and_no_segment_is_replaced() -> None:
             assert until(other.exists, 90)
             assert until(lambda: not report())
             assert not list(own.glob(".*"))
+
+
+def test_segments_do_not_go_to_the_mount_point_of_an_archive_that_is_away(tmp_path: Path) -> None:
+    home, archive = tmp_path / "postgres", tmp_path / "wal"
+    for folder in (home / "data/global", home / "data/pg_wal/archive_status", archive):
+        folder.mkdir(parents=True)
+    control, segment = home / "data/global/pg_control", home / "data/pg_wal/0"
+    control.write_bytes(bytes(8))
+    segment.write_bytes(b"changes")
+    store_archive(home, archive)
+
+    def archives() -> bool:
+        """Starts PostgreSQL as far as the archive is concerned, and archives a segment."""
+        settings = archive_settings(home, Account(os.geteuid(), os.getegid()))
+        command = settings["archive_command"].replace("%f", "0").replace("%p", str(segment))
+        return subprocess.run(["sh", "-c", command], capture_output=True, check=False).returncode == 0
+
+    assert archives()
+    archive.rename(tmp_path / "away")
+    archive.mkdir()  # the mount point
+    assert not archives()
+    assert not list(archive.iterdir())
+    control.write_bytes(bytes([1, *bytes(7)]))  # a new database: nothing says that it had a folder
+    assert archives()
+    store_archive(home, None)
+    shutil.rmtree(archive)
+    archive.mkdir()
+    store_archive(home, archive)  # switched off and on: the archive begins anew
+    assert archives()
+    segment.write_bytes(b"others")
+    assert not archives()
 
 
 @takes_long

@@ -6,6 +6,7 @@ Its directory is ``postgres`` in the data directory, or the one that the file ``
     socket/        its Unix socket; there is no TCP
     postgres.log   the log of PostgreSQL and the keeper
     wal_archive    the path of the WAL archive, if there is one (wal_archive.py)
+    wal_archive_folder  the folder in it that was created for this database
     users.lock     shared: held by each user; the keeper waits for an exclusive lock, then stops PostgreSQL
     running.lock   exclusive: inherited by the keeper and by each process of PostgreSQL; it is free if none exists
     start.lock     exclusive: held by the process that starts PostgreSQL

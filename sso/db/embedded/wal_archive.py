@@ -5,6 +5,9 @@ starts PostgreSQL reads it there: changes by a command without the setting must 
 
 Each database has its own folder in the archive, named after its system identifier. Databases can therefore share an
 archive, and the database after `sso upgrade-db`, which starts counting again, never meets the files of the old one.
+
+The file ``wal_archive_folder`` beside ``data`` names that folder, which is created once. If it is missing later, the
+disk of the archive may not be mounted: nothing is created on the mount point, and PostgreSQL keeps the segments.
 """
 
 import contextlib
@@ -30,8 +33,12 @@ _RESTORE = """cd {folder} || exit 200; [ -e %f.gz ] || exit 1; gzip -dc %f.gz >"
 
 
 def stored_archive(home: Path) -> Path | None:
+    return _stored_path(home / "wal_archive")
+
+
+def _stored_path(file: Path) -> Path | None:
     try:
-        return Path((home / "wal_archive").read_text().rstrip("\n"))
+        return Path(file.read_text().rstrip("\n"))
     except FileNotFoundError:
         return None
 
@@ -43,13 +50,20 @@ def archive_settings(home: Path, account: Account) -> dict[str, str]:
         return {"archive_mode": "off"}
     folder = archive_folder(archive, home / "data")
     with contextlib.suppress(OSError):  # the archive may be away for a while; PostgreSQL keeps the segments until then
-        make_directory(folder, 0o700, account)
+        _create_once(folder, home / "wal_archive_folder", account)
         _archive_history_files(home / "data/pg_wal", account)
     return {
         "archive_mode": "on",
         "archive_timeout": f"{ARCHIVE_TIMEOUT_S}s",
         "archive_command": _ARCHIVE.format(folder=_quoted(folder)),
     }
+
+
+def _create_once(folder: Path, record: Path, account: Account) -> None:
+    """Creates the folder, unless the record says that it has existed: then only the mount point would get it."""
+    if _stored_path(record) != folder:
+        make_directory(folder, 0o700, account)
+        _store_path(record, folder)
 
 
 def archive_folder(archive: Path, data: Path) -> Path:
@@ -87,15 +101,19 @@ def check_writable(archive: Path, account: Account) -> None:
 
 
 def store_archive(home: Path, archive: Path | None) -> None:
-    path = home / "wal_archive"
     if archive is None:
-        path.unlink(missing_ok=True)
+        (home / "wal_archive").unlink(missing_ok=True)
+        (home / "wal_archive_folder").unlink(missing_ok=True)
         return
-    draft = home / "wal_archive.new"
-    draft.write_text(f"{archive}\n")
+    _store_path(home / "wal_archive", archive)
+
+
+def _store_path(file: Path, path: Path) -> None:
+    draft = file.with_name(f"{file.name}.new")
+    draft.write_text(f"{path}\n")
     sync(draft)
-    draft.rename(path)
-    sync(home)
+    draft.rename(file)
+    sync(file.parent)
 
 
 def _archive_history_files(wal: Path, account: Account) -> None:
