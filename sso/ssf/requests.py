@@ -48,7 +48,7 @@ class TooManyVerifications(RetryLater):
 class TooManySignalPolls(RetryLater):
     status = 429
     code = "slow_down"
-    message = "too many polls of this client are held"
+    message = "too many polls of this client are held or wait for their answers"
 
 
 class DeliveryRequest(RequestModel):
