@@ -6,7 +6,7 @@ from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.statement import Statement
 
 MAX_USER_TOKENS = 100  # session tokens of one user; the least recently used end
-MAX_USER_SIGN_INS = 100
+MAX_USER_SIGN_INS = 1000
 NEWEST_EVENTS = 20  # of a user, among which the last sign-in of a device is looked for
 MAX_SIGN_IN_TOKENS = 10  # session tokens of one sign-in: a program that renews often must not end the tokens of others
 
