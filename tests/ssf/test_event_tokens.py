@@ -35,12 +35,8 @@ class SlowKeys:
 def page(client_id: str) -> list[StoredSignal]:
     """Returns as many events as are signed in a thread."""
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-<<<<<<< HEAD
-    values = (moment, SignalType.ACCOUNT_PURGED, "1001", None, None, {}, "txn", "stream", client_id, "RS256")
-=======
     data: dict[str, Any] = {}
     values = (moment, SignalType.ACCOUNT_PURGED, "1001", None, None, data, "txn", "stream", client_id, "RS256")
->>>>>>> s48-deliv
     return [StoredSignal(number, f"jti-{number}", *values) for number in range(INLINE + 1)]
 
 
