@@ -30,6 +30,9 @@ from sso.client.event_stream import follow
 from sso.client.exchange import Wait
 from tests.kit.ports import free_port
 
+CLAIMS = base64.urlsafe_b64encode(b'{"exp": 9999999999, "iat": 1}').decode().rstrip("=")
+JWT = f"e30.{CLAIMS}."
+
 
 class ScriptedServer:
     """Answers with the statuses of a list, then with 200. A status of 0 closes the connection without an answer."""
@@ -163,8 +166,7 @@ class RotatingTransport(httpx.AsyncBaseTransport):
                 await anyio.lowlevel.checkpoint()  # the other tasks come meanwhile
             return _streamed(200, access_token="a", refresh_token=self.current)
         if request.url.path == "/proxy/oauth/exchangeToken":
-            claims = base64.urlsafe_b64encode(b'{"exp": 9999999999, "iat": 1}').decode().rstrip("=")
-            return _streamed(200, token=f"e30.{claims}.{self.current}")
+            return _streamed(200, token=f"{JWT}{self.current}")
         return _streamed(200, status="OK", data={})
 
 
@@ -191,6 +193,26 @@ async def _send_from_many_tasks() -> None:
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_tasks_use_a_refresh_token_once(backend: str) -> None:
     anyio.run(_send_from_many_tasks, backend=backend)
+
+
+def test_refresh_whose_answer_was_lost_is_repeated_with_its_idempotency_key() -> None:
+    keys: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/proxy/oauth/exchangeToken":
+            return _streamed(200, token=JWT)
+        keys.append(request.headers["Idempotency-Key"])
+        if len(keys) == 1:
+            raise httpx.ReadError("lost")
+        return _streamed(200, access_token="a", refresh_token=f"r{len(keys)}")
+
+    credentials = BrowserLogin("sso-cli", "r0", "factor")
+    with SsoClient("http://sso", transport=httpx.MockTransport(answer)) as client:
+        client.run(credentials.headers())
+        credentials.jwt.value = ""
+        client.run(credentials.headers())
+    assert keys[0] == keys[1] != keys[2]
+    assert credentials.refresh_token == "r3"
 
 
 class UnreachableTransport(httpx.AsyncBaseTransport):
