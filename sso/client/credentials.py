@@ -190,12 +190,27 @@ class _SessionLogin:
 
 @dataclass
 class UserLogin(_SessionLogin):
-    """A user with a password. ``otp`` is a code of the second factor, or a function that asks for one."""
+    """A user with a password, who signs in again if the service has ended the sign-in.
+
+    ``otp`` is a code of the second factor, which works once, or a function that asks for one.
+    """
 
     login: str
     password: str = field(repr=False)
     otp: str | Callable[[list[str]], str] | None = field(default=None, repr=False)
     factor: str = field(default_factory=new_factor, repr=False)
+
+    def headers(self) -> SignIn:
+        from sso.client.errors import SignInRequired
+
+        was_signed_in = self._session is not None
+        try:
+            return (yield from super().headers())
+        except SignInRequired:
+            if not was_signed_in or isinstance(self.otp, str):
+                raise
+        self._session = None
+        return (yield from super().headers())
 
     def sign_in(self) -> Calls[SessionToken]:
         """Signs in. Raises OtpMissing if a code is needed and there is none."""

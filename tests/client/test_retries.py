@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import anyio
@@ -23,6 +24,7 @@ from sso.client import (
     SignInRequired,
     SsoClient,
     TooManyRequests,
+    UserLogin,
     users,
 )
 from sso.client.credentials import RenewedToken
@@ -119,6 +121,23 @@ def test_token_that_stays_refused_is_renewed_once(scripted: ScriptedServer) -> N
     with SsoClient(scripted.url, session) as client, pytest.raises(SignInRequired):
         client.send(users.get("1"))
     assert scripted.requests == ["GET", "POST"]  # the login, which is refused as well
+
+
+@pytest.mark.parametrize(("otp", "sign_ins"), [(None, 2), ("123456", 1)])
+def test_user_signs_in_again_unless_the_code_was_used(otp: str | None, sign_ins: int) -> None:
+    sent: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        fields = json.loads(request.read())
+        sent.append("password" if "password" in fields else "token")
+        return _streamed(200, token="t", jwt=JWT) if "password" in fields else _streamed(401, status="ERROR")
+
+    login = UserLogin("ann@example.com", "secret", otp)
+    with SsoClient("http://sso", transport=httpx.MockTransport(answer)) as client:
+        login.forget(client.run(login.headers()))
+        with pytest.raises(SignInRequired) if sign_ins == 1 else nullcontext():
+            client.run(login.headers())
+    assert sent == ["password", "token", "password"][: sign_ins + 1]
 
 
 def test_missing_server_is_a_connection_error() -> None:
