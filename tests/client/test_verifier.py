@@ -13,7 +13,7 @@ from sso.client import AsyncPlayerVerifier, PlayerRefused
 
 
 def unsigned_jwt(kid: str) -> str:
-    parts = ({"alg": "EdDSA", "kid": kid}, {}, "signature")
+    parts: tuple[object, ...] = ({"alg": "EdDSA", "kid": kid}, {}, "signature")
     return ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
 
 
