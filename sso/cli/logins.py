@@ -106,6 +106,7 @@ def browser_login(credentials: BrowserLogin) -> dict[str, Any]:
         "kind": "browser",
         "client_id": credentials.client_id,
         "refresh_token": credentials.refresh_token,
+        "idempotency_key": credentials.idempotency_key,
         "factor": credentials.factor,
         **_jwt(credentials),
     }
@@ -121,7 +122,8 @@ def renewal_of(credentials: Credentials) -> dict[str, Any]:
         case SessionToken():
             return {"token": credentials.token, **_jwt(credentials)}
         case BrowserLogin():
-            return {"refresh_token": credentials.refresh_token, **_jwt(credentials)}
+            key = credentials.idempotency_key
+            return {"refresh_token": credentials.refresh_token, "idempotency_key": key, **_jwt(credentials)}
     return {}
 
 
@@ -133,6 +135,7 @@ def credentials_of(url: str, login: dict[str, Any]) -> Credentials:
     credentials: SessionToken | BrowserLogin
     if login["kind"] == "browser":
         credentials = BrowserLogin(login["client_id"], login["refresh_token"], login["factor"])
+        credentials.idempotency_key = login.get("idempotency_key", credentials.idempotency_key)
     else:
         credentials = SessionToken(login["token"], login["factor"])
     credentials.jwt.keep(login["jwt"], login["jwt_ends"] - time.time())

@@ -40,7 +40,7 @@ class ApiCall(Generic[T]):
     @property
     def may_repeat(self) -> bool:
         """Whether sending it twice has the effect of sending it once."""
-        return self.only_asks or self.method in ("GET", "PUT", "DELETE")
+        return self.only_asks or "Idempotency-Key" in self.headers or self.method in ("GET", "PUT", "DELETE")
 
 
 @dataclass(frozen=True)

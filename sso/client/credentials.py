@@ -48,6 +48,11 @@ def new_factor() -> str:
     return secrets.token_urlsafe(24)
 
 
+def new_idempotency_key() -> str:
+    """Returns the key of a refresh. Repeated with it, a refresh whose response was lost gets the same tokens."""
+    return secrets.token_urlsafe(24)
+
+
 @dataclass
 class UserJwt:
     """A user JWT that the program already has, with its factor."""
@@ -185,12 +190,27 @@ class _SessionLogin:
 
 @dataclass
 class UserLogin(_SessionLogin):
-    """A user with a password. ``otp`` is a code of the second factor, or a function that asks for one."""
+    """A user with a password, who signs in again if the service has ended the sign-in.
+
+    ``otp`` is a code of the second factor, which works once, or a function that asks for one.
+    """
 
     login: str
     password: str = field(repr=False)
     otp: str | Callable[[list[str]], str] | None = field(default=None, repr=False)
     factor: str = field(default_factory=new_factor, repr=False)
+
+    def headers(self) -> SignIn:
+        from sso.client.errors import SignInRequired
+
+        was_signed_in = self._session is not None
+        try:
+            return (yield from super().headers())
+        except SignInRequired:
+            if not was_signed_in or isinstance(self.otp, str):
+                raise
+        self._session = None
+        return (yield from super().headers())
 
     def sign_in(self) -> Calls[SessionToken]:
         """Signs in. Raises OtpMissing if a code is needed and there is none."""
@@ -238,17 +258,20 @@ class BrowserLogin:
     factor: str = field(repr=False)
     on_renewal: Callable[[str], None] | None = None
     jwt: RenewedToken = field(default_factory=RenewedToken, repr=False)
+    idempotency_key: str = field(default_factory=new_idempotency_key, repr=False)  # of the next refresh
 
     def headers(self) -> SignIn:
         if not self.jwt.is_valid:
             form = {"grant_type": "refresh_token", "refresh_token": self.refresh_token, "client_id": self.client_id}
-            tokens = yield ApiCall("POST", "/proxy/oauth/token", read_body, form=form, authenticated=False)
+            key = {"Idempotency-Key": self.idempotency_key}
+            tokens = yield ApiCall("POST", "/proxy/oauth/token", read_body, form=form, headers=key, authenticated=False)
             yield from self.use(tokens)
         return {**self.jwt.header, "Factor": self.factor}
 
     def use(self, tokens: dict[str, Any]) -> Calls[None]:
         """Takes the tokens of the token endpoint, and exchanges the access token for a user JWT."""
         self.refresh_token = tokens.get("refresh_token", self.refresh_token)
+        self.idempotency_key = new_idempotency_key()
         if self.on_renewal:
             self.on_renewal(self.refresh_token)
         headers = {"Authorization": f"Bearer {tokens['access_token']}", "Factor": self.factor}

@@ -19,6 +19,7 @@ from sso.verification.key_cache import KeyCache
 KEYS = ApiCall("GET", "/proxy/oauth/keys", read_body, authenticated=False)
 # The set is fetched rarely, so no connection is kept; and not again by itself: the cache says when.
 OPTIONS: dict[str, Any] = {"retries": 0, "timeout": 5.0, "limits": httpx.Limits(max_keepalive_connections=0)}
+MAX_FETCH_S = 10.0  # a caller that is cancelled waits no longer
 
 
 class _Verification:
@@ -79,9 +80,17 @@ class AsyncPlayerVerifier(_Verification):
         if not (self._lock.locked() and self._keys.has(kid)):
             async with self._lock:
                 if self._keys.must_fetch(kid, now):
-                    with suppress(ClientError):
-                        self._keys.keep(await self._sso.send(KEYS), now)
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(self._fetch, now)
         return self._check(jwt, kid, factor, now)
+
+    async def _fetch(self, now: float) -> None:
+        """Goes on if the caller is cancelled, because others need the keys, too.
+
+        A task of its own, because asyncio can cancel a task in spite of the shield.
+        """
+        with anyio.move_on_after(MAX_FETCH_S, shield=True), suppress(ClientError):
+            self._keys.keep(await self._sso.send(KEYS), now)
 
     async def close(self) -> None:
         await self._sso.close()

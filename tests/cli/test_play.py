@@ -84,6 +84,7 @@ async def test_client_follows_the_rules_for_polls(autojump_clock: trio.testing.M
         (answer(200, status="CANCELLED"), 0),
         (httpx.ConnectError("refused"), 1),
         (answer(503, {"Retry-After": "2"}, status="ERROR", error="away"), 2),
+        (answer(429, {"Retry-After": "3"}, status="ERROR", error="too many connections"), 3),
     )
     session = GameSession("gsid", "link", "words", "")
     for first, pause in rules:

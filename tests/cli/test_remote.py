@@ -219,4 +219,13 @@ def test_sign_in_with_a_browser(administered: Server, tmp_path: Path) -> None:
         assert program.stdout.read() == f"signed in to {operator.url}\n"
         assert program.wait(60) == 0
     assert ROOT in operator.sso("user", "list", "--search", ROOT)
+    stored = json.loads(operator.file.read_text())
+    stored["servers"][operator.url]["jwt_ends"] = 1
+    renewed = []
+    for _ in range(2):  # the second time as if the answer to the first refresh had been lost
+        operator.file.write_text(json.dumps(stored))
+        operator.sso("user", "list", "--limit", "1")
+        renewed.append(json.loads(operator.file.read_text())["servers"][operator.url])
+    tokens = [login["refresh_token"] for login in renewed]
+    assert tokens[0] == tokens[1] != stored["servers"][operator.url]["refresh_token"]
     operator.sso("logout")

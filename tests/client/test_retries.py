@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import anyio
@@ -23,12 +24,16 @@ from sso.client import (
     SignInRequired,
     SsoClient,
     TooManyRequests,
+    UserLogin,
     users,
 )
 from sso.client.credentials import RenewedToken
 from sso.client.event_stream import follow
 from sso.client.exchange import Wait
 from tests.kit.ports import free_port
+
+CLAIMS = base64.urlsafe_b64encode(b'{"exp": 9999999999, "iat": 1}').decode().rstrip("=")
+JWT = f"e30.{CLAIMS}."
 
 
 class ScriptedServer:
@@ -118,6 +123,23 @@ def test_token_that_stays_refused_is_renewed_once(scripted: ScriptedServer) -> N
     assert scripted.requests == ["GET", "POST"]  # the login, which is refused as well
 
 
+@pytest.mark.parametrize(("otp", "sign_ins"), [(None, 2), ("123456", 1)])
+def test_user_signs_in_again_unless_the_code_was_used(otp: str | None, sign_ins: int) -> None:
+    sent: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        fields = json.loads(request.read())
+        sent.append("password" if "password" in fields else "token")
+        return _streamed(200, token="t", jwt=JWT) if "password" in fields else _streamed(401, status="ERROR")
+
+    login = UserLogin("ann@example.com", "secret", otp)
+    with SsoClient("http://sso", transport=httpx.MockTransport(answer)) as client:
+        login.forget(client.run(login.headers()))
+        with pytest.raises(SignInRequired) if sign_ins == 1 else nullcontext():
+            client.run(login.headers())
+    assert sent == ["password", "token", "password"][: sign_ins + 1]
+
+
 def test_missing_server_is_a_connection_error() -> None:
     with SsoClient(f"http://127.0.0.1:{free_port()}", retries=1) as client, pytest.raises(ConnectionFailed):
         client.send(users.get("1"))
@@ -163,8 +185,7 @@ class RotatingTransport(httpx.AsyncBaseTransport):
                 await anyio.lowlevel.checkpoint()  # the other tasks come meanwhile
             return _streamed(200, access_token="a", refresh_token=self.current)
         if request.url.path == "/proxy/oauth/exchangeToken":
-            claims = base64.urlsafe_b64encode(b'{"exp": 9999999999, "iat": 1}').decode().rstrip("=")
-            return _streamed(200, token=f"e30.{claims}.{self.current}")
+            return _streamed(200, token=f"{JWT}{self.current}")
         return _streamed(200, status="OK", data={})
 
 
@@ -191,6 +212,26 @@ async def _send_from_many_tasks() -> None:
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_tasks_use_a_refresh_token_once(backend: str) -> None:
     anyio.run(_send_from_many_tasks, backend=backend)
+
+
+def test_refresh_whose_answer_was_lost_is_repeated_with_its_idempotency_key() -> None:
+    keys: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/proxy/oauth/exchangeToken":
+            return _streamed(200, token=JWT)
+        keys.append(request.headers["Idempotency-Key"])
+        if len(keys) == 1:
+            raise httpx.ReadError("lost")
+        return _streamed(200, access_token="a", refresh_token=f"r{len(keys)}")
+
+    credentials = BrowserLogin("sso-cli", "r0", "factor")
+    with SsoClient("http://sso", transport=httpx.MockTransport(answer)) as client:
+        client.run(credentials.headers())
+        credentials.jwt.value = ""
+        client.run(credentials.headers())
+    assert keys[0] == keys[1] != keys[2]
+    assert credentials.refresh_token == "r3"
 
 
 class UnreachableTransport(httpx.AsyncBaseTransport):

@@ -23,7 +23,7 @@ POLL_TIMEOUT_S = 45  # longer than the 30 seconds for which the service holds a 
 REQUEST_TIMEOUT_S = 15
 MAX_WAIT_S = 21 * 60  # no session lives longer than 20 minutes
 MAX_OUTAGE_S = 60  # a session outlives a restart of the service
-OUTAGE_CODES = (502, 503, 504)
+OUTAGE_CODES = (429, 502, 503, 504)  # the session continues
 RETRY_S = 1.0
 MAX_RESPONSE_BYTES = 1 << 20
 
@@ -188,7 +188,7 @@ async def wait_for_result(client: GameClient, session: GameSession, callbacks: P
                     await trio.sleep(answer.body["delay"])
                 case "CANCELLED":  # rule 4: the WebSocket was lost, but the session continues
                     callbacks.on_cancelled()
-                case _ if answer.code in OUTAGE_CODES:  # the service is unavailable; the session continues
+                case _ if answer.code in OUTAGE_CODES:  # the service is unavailable or busy; the session continues
                     callbacks.on_outage()
                     await trio.sleep(answer.retry_after)
                 case _:  # rule 3: stop

@@ -1,6 +1,7 @@
 """Runs a command on a server: signs in with the stored tokens, and turns refusals into failures of the command."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 import trio
@@ -9,7 +10,15 @@ from sso.cli.context import CommandFailure, plain_failures
 from sso.cli.logins import Logins, credentials_of, renewal_of
 from sso.cli.records.api import CommandApi
 from sso.cli.records.operator_client import command_error
-from sso.client import AsyncSsoClient, ClientError, RequestRefused, SignInRequired, SsoClient
+from sso.client import (
+    AsyncSsoClient,
+    BrowserLogin,
+    ClientError,
+    RequestRefused,
+    SessionToken,
+    SignInRequired,
+    SsoClient,
+)
 from sso.client.credentials import Credentials
 from sso.client.exchange import UNEXPECTED
 from sso.core.printable import printable
@@ -49,8 +58,18 @@ def _signed_in(url: str, logins: Logins) -> Credentials:
     with logins.locked():
         credentials = credentials_of(url, logins.find(url))
         before = renewal_of(credentials)
-        with SsoClient(url) as api:
-            api.run(credentials.headers())
-        if (renewed := renewal_of(credentials)) != before:
-            logins.update(url, **renewed)
+        try:
+            with SsoClient(url) as api:
+                api.run(credentials.headers())
+        finally:  # a refresh token that was replaced is stored, although a later request failed
+            if (renewed := renewal_of(credentials)) != before:
+                logins.update(url, **renewed)
+    if isinstance(credentials, BrowserLogin | SessionToken):
+        credentials.on_renewal = partial(_store_renewal, url, logins, credentials)
     return credentials
+
+
+def _store_renewal(url: str, logins: Logins, credentials: Credentials, _token: str) -> None:
+    """Stores tokens that are renewed while the command runs."""
+    with logins.locked():
+        logins.update(url, **renewal_of(credentials))

@@ -89,7 +89,8 @@ class Http1Server:
         context = self._context
         if not context.limiter.admit(client):
             with sock, suppress(OSError):
-                sock.send(context.render_rejection(RequestRejected(429, "too many connections")))
+                rejection = RequestRejected(429, "too many connections", (("Retry-After", "1"),))
+                sock.send(context.render_rejection(rejection))
         else:
             address = None if client is None else sock.getsockname()[:2]
             address = self._local_addresses.setdefault(address, address)  # one object for thousands of connections

@@ -29,6 +29,7 @@ async def test_connections_above_the_limit_of_an_address_get_429() -> None:
             assert (await connection.response()).status == 200
         rejected = await server.request(b"")
         assert (rejected.status, rejected.headers["connection"]) == (429, "close")
+        assert rejected.headers["retry-after"] == "1"
         await first.stream.aclose()
         await wait_for_admission(server)
         await second.stream.aclose()
