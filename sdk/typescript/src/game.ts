@@ -1,5 +1,5 @@
 import { SignInFailed, failureOf } from "./failure.js";
-import { post, sleep } from "./http.js";
+import { type Answer, post, sleep } from "./http.js";
 import { guestSigner, newGuestKey, newNonce } from "./keys.js";
 import { Session, firstAnswer } from "./session.js";
 import { Stages } from "./stages.js";
@@ -71,14 +71,13 @@ export class Game {
     if (token === null) throw new SignInFailed("sign_in_needed", "nothing is stored");
     for (let left = options.tries ?? 3; ; left -= 1) {
       try {
-        return await this.login("/proxy/api/login", { token });
+        const answer = await this.ask("/proxy/api/login", { token });
+        if (answer.status !== 401) return await this.accept(answer); // after 403 the token stays, too: it has not ended
+        await this.store.set(TOKEN, null);
+        throw new SignInFailed("sign_in_needed", failureOf(answer.status, answer.body).message);
       } catch (error) {
-        if (!(error instanceof SignInFailed)) throw error;
-        if (error.reason === "refused") {
-          await this.store.set(TOKEN, null);
-          throw new SignInFailed("sign_in_needed", error.message);
-        }
-        if (error.reason !== "unavailable" || left <= 1) throw error; // the token stays for the next start
+        const isAway = error instanceof SignInFailed && error.reason === "unavailable";
+        if (!isAway || left <= 1) throw error; // the token stays for the next start
       }
       await sleep(1);
     }
@@ -108,7 +107,7 @@ export class Game {
 
   /** Signs the player in with the ticket of a store. */
   async signInWithTicket(provider: string, ticket: unknown): Promise<Player> {
-    return this.login("/proxy/api/ticket", { provider, ticket });
+    return this.accept(await this.ask("/proxy/api/ticket", { provider, ticket }));
   }
 
   /** Asks whether the player may do something. */
@@ -154,8 +153,11 @@ export class Game {
     }
   }
 
-  private async login(path: string, fields: Record<string, unknown>): Promise<Player> {
-    const answer = await firstAnswer(this.baseUrl + path, JSON.stringify({ ...this.fields, ...fields }), {});
+  private ask(path: string, fields: Record<string, unknown>): Promise<Answer> {
+    return firstAnswer(this.baseUrl + path, JSON.stringify({ ...this.fields, ...fields }), {});
+  }
+
+  private async accept(answer: Answer): Promise<Player> {
     if (answer.body.status !== "OK") throw failureOf(answer.status, answer.body);
     return this.keep(answer.body);
   }
