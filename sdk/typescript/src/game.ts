@@ -43,6 +43,7 @@ export class Game {
   player: Player | null = null;
   private readonly store: Store;
   private readonly fields: Record<string, unknown>;
+  private pendingGuestKey: Promise<string> | null = null;
 
   constructor(baseUrl: string, options: GameOptions = {}) {
     this.baseUrl = baseUrl.replace(/\/+$/, "");
@@ -90,12 +91,9 @@ export class Game {
 
   /** Signs a guest in with the key of this device, which is made at the first call. */
   async signInAsGuest(): Promise<Player> {
-    let stored = await this.store.get(GUEST_KEY);
-    if (stored === null) {
-      stored = await newGuestKey();
-      await this.store.set(GUEST_KEY, stored);
-    }
-    const signer = await guestSigner(stored);
+    // Overlapping calls share one key.
+    const key = (this.pendingGuestKey ??= this.guestKey().finally(() => (this.pendingGuestKey = null)));
+    const signer = await guestSigner(await key);
     const proof = { public_key: signer.publicKey, ts: Math.floor(Date.now() / 1000), nonce: newNonce() };
     const body = JSON.stringify({ ...this.fields, ...proof });
     const headers = { "Request-Sign": await signer.sign(body) };
@@ -151,6 +149,14 @@ export class Game {
     } finally {
       stages?.close();
     }
+  }
+
+  private async guestKey(): Promise<string> {
+    const stored = await this.store.get(GUEST_KEY);
+    if (stored !== null) return stored;
+    const key = await newGuestKey();
+    await this.store.set(GUEST_KEY, key);
+    return key;
   }
 
   private ask(path: string, fields: Record<string, unknown>): Promise<Answer> {
