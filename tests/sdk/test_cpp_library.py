@@ -1,6 +1,8 @@
-"""What the contract does not reach of the C++ library: QR codes, encrypted storage, and storage that fails."""
+"""What the contract does not reach of the C++ library: QR codes, encrypted storage, storage that fails, and locales."""
 
 import json
+import os
+import shutil
 import stat
 import subprocess
 from pathlib import Path
@@ -17,9 +19,23 @@ LINK = "https://sso.example.com/?gsid=0c7c0f0e-4f0e-4f5c-9d1f-6f8f2b0f7a11"
 needs_build = pytest.mark.skipif(not PARTS.exists(), reason="the package cpp is not built: run scripts/sdk")
 
 
-def run(*arguments: str) -> list[str]:
-    done = subprocess.run([str(PARTS), *arguments], capture_output=True, text=True, timeout=60, check=True)
+def run(*arguments: str, **environment: str) -> list[str]:
+    env = os.environ | environment
+    done = subprocess.run([str(PARTS), *arguments], capture_output=True, text=True, timeout=60, check=True, env=env)
     return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def comma_locale(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Compiles a locale whose decimal point is a comma, and returns the environment that selects it."""
+    folder = tmp_path_factory.mktemp("locales")
+    program = shutil.which("localedef")
+    if program is None:
+        pytest.skip("there is no localedef")
+    subprocess.run([program, "-i", "de_DE", "-f", "UTF-8", str(folder / "de_DE.UTF-8")], check=False, timeout=60)
+    if not (folder / "de_DE.UTF-8").exists():
+        pytest.skip("localedef has no sources of locales")
+    return {"LOCPATH": str(folder), "LC_ALL": "de_DE.UTF-8"}
 
 
 @needs_build
@@ -42,6 +58,22 @@ def test_qr_code_equals_that_of_another_library(size: int, monkeypatch: pytest.M
 @needs_build
 def test_text_that_is_too_long_has_no_qr_code() -> None:
     assert run("qr", "a" * 214) == []
+
+
+@needs_build
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("[1.5, -0.25e2, 1794801299, 1e-7, 0, 1,5]", "[1.5, -25, 1794801299, 9.9999999999999995e-08, 0, 1, 5]"),
+        ('{"delay": 2.5}', '{"delay": 2.5}'),
+        *((text, "malformed") for text in ("1.2.3", "-", "1e", "0x10", "nan", "inf", ".", "[1.5 2]")),
+    ],
+)
+def test_numbers_are_read_and_written_in_a_locale_with_a_comma(
+    text: str, written: str, comma_locale: dict[str, str]
+) -> None:
+    assert run("json", text, LC_ALL="C") == [".", written]
+    assert run("json", text, **comma_locale) == [",", written]
 
 
 @needs_build

@@ -96,8 +96,11 @@ struct Game::State {
         return use(body, stored);
     }
 
-    Result<Player> login(const char* path, const JsonWriter& body, const Call& call) {
-        const Exchange exchange = post(base_url + path, body.str(), {}, request_s, &call.cancelled);
+    Exchange ask(const char* path, const JsonWriter& body, const Call& call) const {
+        return post(base_url + path, body.str(), {}, request_s, &call.cancelled);
+    }
+
+    Result<Player> accept(const Exchange& exchange) {
         if (exchange.broken != Broken::no || exchange.answer.body["status"].text() != "OK") return failure_of(exchange);
         return keep(exchange.answer.body);
     }
@@ -146,12 +149,13 @@ Result<Player> Game::resume(int tries) {
     if (!token || token->empty()) return sign_in_needed("nothing is stored, or it cannot be read");
     const State::Call call(*state_);
     while (true) {
-        const auto result = state_->login("/proxy/api/login", state_->fields().add("token", *token), call);
-        if (result) return result;
-        if (result.failure().reason == Reason::refused) {
+        const Exchange exchange = state_->ask("/proxy/api/login", state_->fields().add("token", *token), call);
+        if (exchange.broken == Broken::no && exchange.answer.status == 401) {  // 403 does not mean that the token has ended
             state_->store->set(token_name, std::nullopt);
-            return sign_in_needed(result.failure().message);
+            return sign_in_needed(exchange.answer.body["error"].text());
         }
+        const auto result = state_->accept(exchange);
+        if (result) return result;
         if (result.failure().reason != Reason::unavailable || --tries <= 0) return result;  // the token stays
         if (!wait(1, call.cancelled)) return Failure{Reason::cancelled, "the player gave up", "", {}};
     }
@@ -178,7 +182,8 @@ Result<Player> Game::sign_in_as_guest() {
 
 Result<Player> Game::sign_in_with_ticket(const std::string& provider, const std::string& ticket) {
     const State::Call call(*state_);
-    return state_->login("/proxy/api/ticket", state_->fields().add("provider", provider).add("ticket", ticket), call);
+    const JsonWriter fields = state_->fields().add("provider", provider).add("ticket", ticket);
+    return state_->accept(state_->ask("/proxy/api/ticket", fields, call));
 }
 
 Result<bool> Game::may(std::int64_t application_id, const std::string& rule) {

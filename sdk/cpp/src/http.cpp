@@ -205,7 +205,7 @@ Failure failure_of(const Exchange& exchange) {
     return {Reason::invalid, error, "", {}};
 }
 
-bool is_outage(const Answer& answer) { return answer.status >= 502 && answer.status <= 504; }
+bool is_outage(const Answer& answer) { return answer.status == 429 || (answer.status >= 502 && answer.status <= 504); }
 
 bool is_event_stream(const Answer& answer) {
     const auto type = answer.headers.find("content-type");

@@ -1,7 +1,9 @@
 #include "json.hpp"
 
 #include <cstdio>
-#include <cstdlib>
+#include <locale>
+#include <sstream>
+#include <string_view>
 
 namespace sso {
 
@@ -25,6 +27,21 @@ void append_utf8(std::string& out, unsigned code) {
         out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
         out += static_cast<char>(0x80 | (code & 0x3F));
     }
+}
+
+// Streams with the classic locale, since the decimal point of strtod and printf is that of the program's locale.
+bool to_number(const std::string& digits, double& number) {
+    std::istringstream in(digits);
+    in.imbue(std::locale::classic());
+    return in >> number && in.peek() == std::istringstream::traits_type::eof();
+}
+
+std::string to_digits(double number) {
+    std::ostringstream out;
+    out.imbue(std::locale::classic());
+    out.precision(17);
+    out << number;
+    return out.str();
 }
 }  // namespace
 
@@ -98,13 +115,10 @@ private:
     }
 
     bool read_number(Json& value) {
-        char* end = nullptr;
+        const char* begin = at_;
+        while (at_ != end_ && std::string_view("+-.0123456789eE").find(*at_) != std::string_view::npos) ++at_;
         value.kind_ = Json::Kind::number;
-        value.number_ = std::strtod(at_, &end);  // the text ends with a zero byte
-        if (end == at_ || end > end_) return false;
-        if (std::string(at_, static_cast<const char*>(end)).find_first_not_of("+-.0123456789eE") != std::string::npos) return false;  // as in "nan"
-        at_ = end;
-        return true;
+        return to_number(std::string(begin, at_), value.number_);
     }
 
     bool read_hex(unsigned& code) {
@@ -176,11 +190,7 @@ std::string Json::str() const {
         case Kind::null: return "null";
         case Kind::boolean: return boolean_ ? "true" : "false";
         case Kind::text: return quoted(text_);
-        case Kind::number: {
-            char digits[32];
-            std::snprintf(digits, sizeof digits, "%.17g", number_);
-            return digits;
-        }
+        case Kind::number: return to_digits(number_);
         case Kind::array:
             for (const Json& item : items_) out += (out.empty() ? "" : ", ") + item.str();
             return "[" + out + "]";

@@ -1,6 +1,9 @@
-// Prints the parts of the library that the contract does not reach: sso_parts qr TEXT, or sso_parts store FOLDER.
+// Prints the parts of the library that the contract does not reach: sso_parts qr TEXT, sso_parts store FOLDER, or
+// sso_parts json TEXT.
+#include <clocale>
 #include <iostream>
 
+#include "json.hpp"
 #include "sso/qr.hpp"
 #include "sso/store.hpp"
 
@@ -27,9 +30,19 @@ int store(const std::string& folder) {
               << read(folder, "a key of the game", "guest_key") << '\n' << read(folder, "a key of the game", "none") << '\n';
     return 0;
 }
+
+// Reads and writes a document with the locale of the environment.
+int rewrite(const std::string& text) {
+    if (!std::setlocale(LC_ALL, "")) return 1;
+    const auto value = sso::Json::parse(text);
+    std::cout << std::localeconv()->decimal_point << '\n' << (value ? value->str() : "malformed") << '\n';
+    return 0;
+}
 }  // namespace
 
 int main(int count, char** arguments) {
     if (count != 3) return 2;
-    return std::string(arguments[1]) == "qr" ? draw(arguments[2]) : store(arguments[2]);
+    const std::string part = arguments[1];
+    if (part == "json") return rewrite(arguments[2]);
+    return part == "qr" ? draw(arguments[2]) : store(arguments[2]);
 }

@@ -1,5 +1,5 @@
 import { SignInFailed, failureOf } from "./failure.js";
-import { post, sleep } from "./http.js";
+import { type Answer, post, sleep } from "./http.js";
 import { guestSigner, newGuestKey, newNonce } from "./keys.js";
 import { Session, firstAnswer } from "./session.js";
 import { Stages } from "./stages.js";
@@ -43,6 +43,7 @@ export class Game {
   player: Player | null = null;
   private readonly store: Store;
   private readonly fields: Record<string, unknown>;
+  private pendingGuestKey: Promise<string> | null = null;
 
   constructor(baseUrl: string, options: GameOptions = {}) {
     this.baseUrl = baseUrl.replace(/\/+$/, "");
@@ -71,14 +72,13 @@ export class Game {
     if (token === null) throw new SignInFailed("sign_in_needed", "nothing is stored");
     for (let left = options.tries ?? 3; ; left -= 1) {
       try {
-        return await this.login("/proxy/api/login", { token });
+        const answer = await this.ask("/proxy/api/login", { token });
+        if (answer.status !== 401) return await this.accept(answer); // after 403 the token stays, too: it has not ended
+        await this.store.set(TOKEN, null);
+        throw new SignInFailed("sign_in_needed", failureOf(answer.status, answer.body).message);
       } catch (error) {
-        if (!(error instanceof SignInFailed)) throw error;
-        if (error.reason === "refused") {
-          await this.store.set(TOKEN, null);
-          throw new SignInFailed("sign_in_needed", error.message);
-        }
-        if (error.reason !== "unavailable" || left <= 1) throw error; // the token stays for the next start
+        const isAway = error instanceof SignInFailed && error.reason === "unavailable";
+        if (!isAway || left <= 1) throw error; // the token stays for the next start
       }
       await sleep(1);
     }
@@ -91,12 +91,9 @@ export class Game {
 
   /** Signs a guest in with the key of this device, which is made at the first call. */
   async signInAsGuest(): Promise<Player> {
-    let stored = await this.store.get(GUEST_KEY);
-    if (stored === null) {
-      stored = await newGuestKey();
-      await this.store.set(GUEST_KEY, stored);
-    }
-    const signer = await guestSigner(stored);
+    // Overlapping calls share one key.
+    const key = (this.pendingGuestKey ??= this.guestKey().finally(() => (this.pendingGuestKey = null)));
+    const signer = await guestSigner(await key);
     const proof = { public_key: signer.publicKey, ts: Math.floor(Date.now() / 1000), nonce: newNonce() };
     const body = JSON.stringify({ ...this.fields, ...proof });
     const headers = { "Request-Sign": await signer.sign(body) };
@@ -108,7 +105,7 @@ export class Game {
 
   /** Signs the player in with the ticket of a store. */
   async signInWithTicket(provider: string, ticket: unknown): Promise<Player> {
-    return this.login("/proxy/api/ticket", { provider, ticket });
+    return this.accept(await this.ask("/proxy/api/ticket", { provider, ticket }));
   }
 
   /** Asks whether the player may do something. */
@@ -154,8 +151,19 @@ export class Game {
     }
   }
 
-  private async login(path: string, fields: Record<string, unknown>): Promise<Player> {
-    const answer = await firstAnswer(this.baseUrl + path, JSON.stringify({ ...this.fields, ...fields }), {});
+  private async guestKey(): Promise<string> {
+    const stored = await this.store.get(GUEST_KEY);
+    if (stored !== null) return stored;
+    const key = await newGuestKey();
+    await this.store.set(GUEST_KEY, key);
+    return key;
+  }
+
+  private ask(path: string, fields: Record<string, unknown>): Promise<Answer> {
+    return firstAnswer(this.baseUrl + path, JSON.stringify({ ...this.fields, ...fields }), {});
+  }
+
+  private async accept(answer: Answer): Promise<Player> {
     if (answer.body.status !== "OK") throw failureOf(answer.status, answer.body);
     return this.keep(answer.body);
   }

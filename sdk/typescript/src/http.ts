@@ -9,7 +9,7 @@ export interface Answer {
 /** The connection was lost, or there was none. The request may have had its effect. */
 export class ConnectionLost extends Error {}
 
-const OUTAGES = new Set([502, 503, 504]);
+const OUTAGES = new Set([429, 502, 503, 504]);
 const REQUEST_S = 15;
 const MAX_PAUSE_S = 60; // the timer of JavaScript fires at once for very long times
 

@@ -51,6 +51,30 @@ test("pauses that the service asks for are 1 to 60 seconds after an outage, and 
   assert.deepEqual(pauses, [1, 0, 60, 1, 60]);
 });
 
+test("overlapping sign-ins of a guest use one key, and a later one the stored key", async () => {
+  const keys = [];
+  globalThis.fetch = async (url, request) => {
+    keys.push(JSON.parse(request.body).public_key);
+    return json({ status: "OK", user_id: "1", nick: "Guest", guest: true });
+  };
+  const game = new Game("http://sso");
+  await Promise.all([game.signInAsGuest(), game.signInAsGuest()]);
+  await game.signInAsGuest();
+  assert.deepEqual(keys, [keys[0], keys[0], keys[0]]);
+});
+
+test("a guest can sign in after the store has failed", async () => {
+  globalThis.fetch = async () => json({ status: "OK", user_id: "1", nick: "Guest", guest: true });
+  let isFull = true;
+  const set = async () => {
+    if (isFull) throw new Error("the store is full");
+  };
+  const game = new Game("http://sso", { store: { get: async () => null, set } });
+  await assert.rejects(game.signInAsGuest(), { message: "the store is full" });
+  isFull = false;
+  assert.equal((await game.signInAsGuest()).userId, "1");
+});
+
 test("a game server pauses at least a second, and changes end with the signal", async () => {
   const stop = new AbortController();
   const service = new Service("http://sso", { clientId: "a", clientSecret: "b" });

@@ -50,7 +50,7 @@ Trouble trouble_of(const Exchange& exchange) {
 // How long to wait before the next try; nothing if another try is of no use.
 std::optional<double> pause_after(const Exchange& exchange, double usual_s) {
     if (exchange.broken != Broken::no || is_event_stream(exchange.answer)) return usual_s;
-    if (exchange.answer.status != 429 && !is_outage(exchange.answer)) return std::nullopt;
+    if (!is_outage(exchange.answer)) return std::nullopt;
     return exchange.answer.headers.count("retry-after") ? static_cast<double>(retry_after_s(exchange.answer)) : usual_s;
 }
 

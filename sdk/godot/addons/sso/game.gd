@@ -43,11 +43,12 @@ func resume(tries: int) -> Dictionary:
 	if token == "":
 		return Failure.make("sign_in_needed", "nothing is stored, or it cannot be read")
 	while true:
-		var outcome = _login("/proxy/api/login", {"token": token})
+		var answer = _ask("/proxy/api/login", {"token": token})
 		tries -= 1
-		if outcome.get("reason") == "refused":
+		if answer.get("status") == 401:  # 403 does not mean that the token has ended
 			_store.remove(TOKEN)
-			return Failure.make("sign_in_needed", outcome.message)
+			return Failure.make("sign_in_needed", Failure.of(answer).message)
+		var outcome = _accept(answer)
 		if outcome.get("reason") != "unavailable" or tries <= 0:
 			return outcome  # without the service, the token stays for the next start
 		if not _task.wait(1):
@@ -79,7 +80,7 @@ func sign_in_as_guest() -> Dictionary:
 
 # Signs the player in with the ticket of a store.
 func sign_in_with_ticket(provider: String, ticket) -> Dictionary:
-	return _login("/proxy/api/ticket", {"provider": provider, "ticket": ticket})
+	return _accept(_ask("/proxy/api/ticket", {"provider": provider, "ticket": ticket}))
 
 
 # Asks whether the player may do something.
@@ -144,8 +145,11 @@ func _with_browser(fields: Dictionary, headers: Array) -> Dictionary:
 	return outcome
 
 
-func _login(path: String, fields: Dictionary) -> Dictionary:
-	var answer = Http.post(_options.base_url + path, Platform.encode(_fields(fields)), [], _task)
+func _ask(path: String, fields: Dictionary) -> Dictionary:
+	return Http.post(_options.base_url + path, Platform.encode(_fields(fields)), [], _task)
+
+
+func _accept(answer: Dictionary) -> Dictionary:
 	if answer.has("reason") or answer.body.status != "OK":
 		return Failure.of(answer)
 	return _keep(answer.body)

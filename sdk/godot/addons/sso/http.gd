@@ -3,7 +3,7 @@
 const Platform = preload("platform.gd")
 const Failure = preload("failure.gd")
 
-const OUTAGES = [502, 503, 504]
+const OUTAGES = [429, 502, 503, 504]
 const REQUEST_S = 15
 const MAX_BODY = 1048576
 

@@ -47,8 +47,8 @@ func socket_url() -> String:
 	return "ws%s/ws/gameSession/refresh/%s%s" % [_base_url.substr(4, _base_url.length()), _gsid, _proof]
 
 
-# Polls until the player has signed in. Returns the answer, or a failure. Lost connections and answers of a proxy before
-# the service (502 to 504) are one outage.
+# Polls until the player has signed in. Returns the answer, or a failure. Lost connections, 429 and answers of a proxy
+# before the service (502 to 504) are one outage.
 func result(task) -> Dictionary:
 	var outage_since = -1
 	while true:

@@ -84,12 +84,10 @@ namespace Sso
             {
                 try
                 {
-                    return await Login("/proxy/api/login", Fields().Add("token", stored));
-                }
-                catch (SignInFailed failed) when (failed.Reason == Reason.Refused)
-                {
+                    Answer answer = await Ask("/proxy/api/login", Fields().Add("token", stored));
+                    if (answer.Status != 401) return Accept(answer); // 403 does not mean that the token has ended
                     store.Set(TokenName, null);
-                    throw new SignInFailed(Reason.SignInNeeded, failed.Message);
+                    throw new SignInFailed(Reason.SignInNeeded, answer.Body["error"].Text);
                 }
                 catch (SignInFailed failed) when (failed.Reason == Reason.Unavailable && --tries > 0)
                 {
@@ -117,8 +115,8 @@ namespace Sso
         }
 
         /// <summary>Signs the player in with the ticket of a store.</summary>
-        public Task<Player> SignInWithTicket(string provider, string ticket) =>
-            Login("/proxy/api/ticket", Fields().Add("provider", provider).Add("ticket", ticket));
+        public async Task<Player> SignInWithTicket(string provider, string ticket) =>
+            Accept(await Ask("/proxy/api/ticket", Fields().Add("provider", provider).Add("ticket", ticket)));
 
         /// <summary>Asks whether the player may do something.</summary>
         public async Task<bool> May(long application, string rule)
@@ -215,9 +213,11 @@ namespace Sso
             }
         }
 
-        private async Task<Player> Login(string path, JsonWriter fields)
+        private Task<Answer> Ask(string path, JsonWriter fields) =>
+            Session.First(transport, baseUrl + path, fields.ToString(), NoHeaders, CancellationToken.None);
+
+        private Player Accept(Answer answer)
         {
-            Answer answer = await Session.First(transport, baseUrl + path, fields.ToString(), NoHeaders, CancellationToken.None);
             if (!answer.IsOk) throw SignInFailed.Of(answer);
             return Keep(answer.Body);
         }

@@ -70,8 +70,8 @@ namespace Sso
             }
         }
 
-        /// <summary>Polls until the player has signed in. Returns the answer with the login. Lost connections and answers
-        /// of a proxy before the service (502 to 504) are one outage.</summary>
+        /// <summary>Polls until the player has signed in. Returns the answer with the login. Lost connections, 429
+        /// and answers of a proxy before the service (502 to 504) are one outage.</summary>
         public async Task<Json> Result(double maxOutageS, CancellationToken token)
         {
             Stopwatch outage = null;

@@ -42,7 +42,7 @@ namespace Sso
         public string Location;
         private string retryAfter;
 
-        public bool IsOutage => Status >= 502 && Status <= 504;
+        public bool IsOutage => Status == 429 || (Status >= 502 && Status <= 504);
         public bool IsOk => Body["status"].Text == "OK";
         /// <summary>For how many seconds to wait after an outage: at least 1, so that nobody asks without a pause.</summary>
         public double RetryAfterS => int.TryParse(retryAfter, out int seconds) ? Math.Max(1, Math.Min(seconds, 60)) : 1;

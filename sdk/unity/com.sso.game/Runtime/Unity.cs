@@ -32,7 +32,7 @@ namespace Sso
                     await Task.Yield(); // until the next frame
                 }
                 if (request.downloadedBytes > RawAnswer.MaxSize) throw new ConnectionLost("the answer is too long");
-                if (request.responseCode == 0) throw new ConnectionLost(request.error);
+                if (IsLost(request)) throw new ConnectionLost(request.error);
                 return new RawAnswer
                 {
                     Status = (int)request.responseCode,
@@ -41,6 +41,15 @@ namespace Sso
                     RetryAfter = request.GetResponseHeader("Retry-After") ?? "",
                 };
             }
+        }
+
+        /// <summary>The connection may be lost after the status has arrived. A redirect is an answer, although Unity reports
+        /// it as an error.</summary>
+        private static bool IsLost(UnityWebRequest request)
+        {
+            if (request.responseCode >= 300 && request.responseCode < 400) return false;
+            return request.responseCode == 0 || request.result == UnityWebRequest.Result.ConnectionError ||
+                request.result == UnityWebRequest.Result.DataProcessingError;
         }
 
         public async Task Delay(double seconds, CancellationToken token)

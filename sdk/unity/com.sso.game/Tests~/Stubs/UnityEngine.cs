@@ -55,7 +55,17 @@ namespace UnityEngine.Networking
 
     public class UnityWebRequest : IDisposable
     {
+        public enum Result
+        {
+            InProgress,
+            Success,
+            ConnectionError,
+            ProtocolError,
+            DataProcessingError,
+        }
+
         public UnityWebRequest(string url, string method) { }
+        public Result result => Result.ConnectionError;
         public UploadHandler uploadHandler { get; set; }
         public DownloadHandler downloadHandler { get; set; }
         public int timeout { get; set; }
