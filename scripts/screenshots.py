@@ -8,7 +8,6 @@ Chromium and the packages of the developers.
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,14 +19,13 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from scripts.documentation.accessibility import PROGRAMS
 from scripts.documentation.screenshot_age import record
+from tests.kit.chromium import MISSING, find_chromium, launch_chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "screenshots"
 LOGIN, PASSWORD = "player@example.com", "player-password"
 ADMINISTRATOR, ADMINISTRATOR_PASSWORD = "demo@example.com", "demo-password"
-ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 DESKTOP, PHONE, WIDE = {"width": 1000, "height": 640}, {"width": 390, "height": 780}, {"width": 1280, "height": 640}
 
 
@@ -84,12 +82,12 @@ def take(page: Page, name: str) -> None:
 
 
 def main() -> None:
-    chromium = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    chromium = find_chromium()
     if chromium is None:
-        sys.exit("Chromium is needed: apt-get install chromium-headless-shell")
+        sys.exit(MISSING)
     FOLDER.mkdir(exist_ok=True)
     with demo() as (service, site), sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        browser = launch_chromium(driver, chromium)
         page = browser.new_page(viewport=DESKTOP, color_scheme="light")
         page.goto(site)
         take(page, "site-light")

@@ -16,13 +16,14 @@ from sso.services import Services, build
 from tests.kit import postgres
 from tests.kit.constants import changed
 from tests.kit.file_order import DurationRecorder, new_seed, order_files, shuffle_tests
+from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.memory_folder import use_memory_for_temporary_files
 from tests.kit.open_database import open_database
 from tests.kit.prepared_data import prepared_data
 from tests.kit.processes import ProcessRunner, add_option
 from tests.kit.quick_hypothesis import forget_constants_of_the_source, store_characters_of_utf8
 from tests.kit.restored_logging import restored_logging
-from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running
+from tests.kit.server import QUICK, SLOW_MACHINE_S, TWO_WORKERS, Server, running
 from tests.kit.shared_server import SharedServers
 from tests.kit.tls_context import share_default_context
 
@@ -179,9 +180,10 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 
 
 @pytest.fixture(scope="module")
-def server(shared_servers: SharedServers) -> Iterator[Server]:
-    """A server for the tests of a file, as good as new."""
-    with shared_servers.use(**WITHOUT_LIMITS) as server:
+def server(request: pytest.FixtureRequest, shared_servers: SharedServers) -> Iterator[Server]:
+    """A server for the tests of a file, as good as new. It has two workers if the file is marked so."""
+    workers = TWO_WORKERS if request.node.get_closest_marker("two_workers") else {}
+    with shared_servers.use(**WITHOUT_LIMITS, **workers) as server:
         yield server
 
 
@@ -204,10 +206,13 @@ def own_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.Temp
 def _new_server(
     postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str]
 ) -> Iterator[Server]:
-    """A server with two workers and a new database."""
+    """A server with a new database, and with one worker if the settings do not say otherwise.
+
+    A second worker would take a quarter of the processor time of all tests. In long runs each server has two.
+    """
     dsn = postgres_server.fresh()
-    own = {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_DATABASE_POOL": "5", **changed(LONG_INTERVALS)}
-    settings = QUICK | own | settings
+    own = {"SSO_DATABASE_URL": dsn, "SSO_DATABASE_POOL": "5", **changed(LONG_INTERVALS)}
+    settings = QUICK | own | (TWO_WORKERS if IS_LONG_RUN else {"SSO_WORKERS": "1"}) | settings
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
         yield server
     postgres_server.drop(dsn)

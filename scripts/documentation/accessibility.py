@@ -3,7 +3,6 @@
 Needs Chromium, and axe-core and Playwright from the packages of the developers.
 """
 
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import Literal
 from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
 from playwright.sync_api import Page, sync_playwright
 
+from tests.kit.chromium import MISSING, find_chromium, launch_chromium
+
 SITE = Path(__file__).parents[2] / "sso" / "documentation" / "site"
-PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--in-process-gpu", "--no-first-run", "--disable-background-networking")
 # What a page has many times is alike, so the first ones are enough: rows of a table, paragraphs, lines of code, tables.
 # The navigation is the same on each page: only the start page keeps it. A page would take seconds otherwise.
 _SHORTEN = """isStart => {
@@ -30,7 +29,7 @@ _RUN = """rules => axe.run(
 
 
 def violations(site: Path, program: str) -> Iterator[str]:
-    with sync_playwright() as driver, driver.chromium.launch(executable_path=program, args=ARGUMENTS) as browser:
+    with sync_playwright() as driver, launch_chromium(driver, program) as browser:
         page = browser.new_page()
         for path in sorted(site.rglob("*.html")):
             page.goto(f"{path.as_uri()}?q=role" if path.stem == "search" else path.as_uri())
@@ -49,9 +48,9 @@ def _violations(page: Page) -> Iterator[str]:
 
 
 def main() -> None:
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = find_chromium()
     if program is None:
-        print("axe was not run: Chromium is not installed (apt-get install chromium-headless-shell)", file=sys.stderr)
+        print(f"axe was not run: {MISSING}", file=sys.stderr)
         return
     if problems := [*violations(SITE, program)]:
         sys.exit("\n".join(problems))

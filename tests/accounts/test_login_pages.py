@@ -12,6 +12,8 @@ from tests.kit.browser import SESSION, VISIT, Browser, each_worker, new_user, qu
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
+pytestmark = pytest.mark.two_workers
+
 MARKUP = "<img src=x onerror=alert(1)>\"'onfocus=alert(1) </title></script><script>alert(1)</script>"
 ELSEWHERE = [
     "//evil.example",

@@ -31,6 +31,8 @@ from tests.kit.operator_changes import set_password as set_password_as_operator
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
+pytestmark = pytest.mark.two_workers
+
 SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits
 HERE = parse_address("127.0.0.1")
 

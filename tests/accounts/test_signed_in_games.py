@@ -11,6 +11,8 @@ from tests.kit.browser import Browser, Forms, each_worker, fresh_browser, new_us
 from tests.kit.server import Server
 from tests.kit.session_tokens import claims_of, is_valid_jwt, is_valid_token, new_application, renew, sign_in
 
+pytestmark = pytest.mark.two_workers
+
 LOGOUT = "/proxy/api/logout"
 
 

@@ -13,6 +13,8 @@ from tests.kit.oauth import Site, close_all, new_browser, new_site
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import Studio
 
+pytestmark = pytest.mark.two_workers
+
 URI = "https://shop.example.com/callback"
 _numbers = itertools.count(1)
 

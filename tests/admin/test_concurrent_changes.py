@@ -13,6 +13,8 @@ from tests.kit.browser import each_worker
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import Studio
 
+pytestmark = pytest.mark.two_workers
+
 CALLERS = 6
 
 

@@ -11,6 +11,8 @@ from tests.kit.held import Player, Rows, new_address, new_game, rows_of
 from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import FACTOR, Studio
 
+pytestmark = pytest.mark.two_workers
+
 CLOSED = {"status": "ERROR", "error": "session closed"}
 
 

@@ -10,6 +10,8 @@ from tests.kit.browser import each_worker, query
 from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import Studio
 
+pytestmark = pytest.mark.two_workers
+
 _numbers = itertools.count(1)
 
 

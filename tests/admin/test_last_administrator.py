@@ -16,6 +16,8 @@ from tests.kit.browser import each_worker, query
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import ApiUser, Studio
 
+pytestmark = pytest.mark.two_workers
+
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "3"))
 ADMIN = {"project": ["admin"]}
 ROOTS = "SELECT user_id FROM role_assignments WHERE application_id = 1 AND name = 'root' AND user_id <> $1"

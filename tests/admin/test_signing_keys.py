@@ -9,6 +9,8 @@ from tests.kit.browser import each_worker
 from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import Studio
 
+pytestmark = pytest.mark.two_workers
+
 
 @pytest.fixture(scope="module")
 def keeper(studio: Studio) -> Administrator:

@@ -12,6 +12,8 @@ from tests.kit.builders import PASSWORD
 from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import Studio
 
+pytestmark = pytest.mark.two_workers
+
 _numbers = itertools.count(1)
 
 

@@ -10,7 +10,6 @@ the pages.
 
 import asyncio
 import os
-import shutil
 import threading
 import warnings
 import zlib
@@ -27,13 +26,9 @@ from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 from tests.kit.browser import fresh_browser
+from tests.kit.chromium import MISSING, find_chromium, launch_chromium
 from tests.kit.server import Server
 
-# The shell has the engine of the browser without its windows and services, and needs half of the processor time.
-NAMES = (
-    "chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome",
-    "google-chrome-stable",
-)  # fmt: skip
 DISABLED_FEATURES = (
     # Otherwise Chromium would refuse requests of test sites to this machine before the service does.
     "LocalNetworkAccessChecks",
@@ -42,8 +37,7 @@ DISABLED_FEATURES = (
     "OptimizationHints", "PaintHolding", "PreconnectToSearch",
 )  # fmt: skip
 ARGUMENTS = (
-    "--no-sandbox", "--disable-gpu", "--in-process-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-quic", "--disable-component-update", "--disable-sync",
     # Pages share one process.
     "--disable-site-isolation-trials", "--renderer-process-limit=1",
     f"--disable-features={','.join(DISABLED_FEATURES)}",
@@ -77,21 +71,21 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    path = next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium-headless-shell (or chromium)")
-    driver, browser = _thread.submit(_start, path).result()
+    program = find_chromium()
+    if program is None:
+        pytest.skip(MISSING)
+    driver, browser = _thread.submit(_start, program).result()
     yield browser
     _thread.submit(browser.close).result()
     _thread.submit(driver.stop).result()
 
 
-def _start(path: str) -> tuple[Playwright, Browser]:
+def _start(program: str) -> tuple[Playwright, Browser]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # event loop policies are deprecated
         asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
     driver = sync_playwright().start()
-    return driver, driver.chromium.launch(executable_path=path, args=ARGUMENTS)
+    return driver, launch_chromium(driver, program, ARGUMENTS)
 
 
 class Window:

@@ -13,6 +13,8 @@ from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import Studio
 from tests.perm.endpoints.tokens import ServiceKey
 
+pytestmark = pytest.mark.two_workers
+
 
 def set_disabled(root: Administrator, user_id: str, disabled: bool) -> None:
     response = root.request("PATCH", f"/users/{user_id}", json={"disabled": disabled})

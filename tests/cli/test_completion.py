@@ -25,7 +25,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def run(command: list[str], environment: dict[str, str]) -> list[str]:
     if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
+        pytest.skip(f"{command[0]} is not installed: apt-get install {command[0]}")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout.splitlines()

@@ -30,7 +30,7 @@ def test_every_value_of_the_chart_is_used_and_every_used_value_exists() -> None:
     assert set(re.findall(r"\.Values\.([\w.]+)", template)) == paths
 
 
-@pytest.mark.skipif(not installed("dpkg-deb"), reason="dpkg is not installed")
+@pytest.mark.skipif(not installed("dpkg-deb"), reason="dpkg is not installed: apt-get install dpkg")
 def test_debian_package_has_the_same_bytes_twice_and_what_the_unit_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

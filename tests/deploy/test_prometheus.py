@@ -18,7 +18,9 @@ from tests.kit.ports import free_port
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
 
-pytestmark = pytest.mark.skipif(not installed("prometheus"), reason="prometheus is not installed")
+pytestmark = pytest.mark.skipif(
+    not installed("prometheus"), reason="prometheus is not installed: run scripts/deploy-check"
+)
 
 DASHBOARD = json.loads((DEPLOY / "grafana" / "sso.json").read_text())
 SOURCE = Path(sso.__file__).parent

@@ -20,7 +20,11 @@ from tests.kit.server import until
 PAIRS = [("nginx", "builtin"), ("nginx", "hypercorn"), ("haproxy", "builtin"), ("caddy", "builtin")]
 PROXIES = [
     pytest.param(
-        pair, id="-".join(pair), marks=pytest.mark.skipif(not installed(pair[0]), reason=f"{pair[0]} is not installed")
+        pair,
+        id="-".join(pair),
+        marks=pytest.mark.skipif(
+            not installed(pair[0]), reason=f"{pair[0]} is not installed: run scripts/deploy-check"
+        ),
     )
     for pair in PAIRS
 ]
@@ -100,7 +104,7 @@ def test_other_spellings_of_a_path_reach_no_page_through_the_proxy(proxy: Proxy,
 
 def test_forgotten_trusted_proxies_setting_does_not_open_info(postgres_server: Postgres, tmp_path: Path) -> None:
     if not installed("nginx"):
-        pytest.skip("nginx is not installed")
+        pytest.skip("nginx is not installed: run scripts/deploy-check")
     with proxied("nginx", postgres_server, tmp_path) as proxy, proxy.client("127.0.0.9") as client:
         gsid = register(client)["gsid"]
         assert address_of(proxy, gsid) == "127.0.0.1"

@@ -31,7 +31,9 @@ def test_samples_name_settings_that_exist() -> None:
 
 
 def test_kubernetes_manifests_fit_the_schema() -> None:
-    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    kubernetes_validate = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate is not installed: run scripts/deploy-check"
+    )
     documents = list(yaml.safe_load_all(KUBERNETES.read_text()))
     assert {document["kind"] for document in documents} >= {"Deployment", "Service", "Ingress", "ConfigMap"}
     for document in documents:
@@ -133,7 +135,7 @@ def test_paths_in_the_dockerfile_exist() -> None:
             assert (root / name).exists(), name
 
 
-@pytest.mark.skipif(not installed("systemd-analyze"), reason="systemd is not installed")
+@pytest.mark.skipif(not installed("systemd-analyze"), reason="systemd is not installed: apt-get install systemd")
 def test_systemd_accepts_the_unit_and_rates_it_as_hardened(tmp_path: Path) -> None:
     unit = tmp_path / "sso.service"
     unit.write_text((DEPLOY / "systemd" / "sso.service").read_text().replace("/opt/sso/bin/sso", "/bin/true"))
@@ -147,7 +149,7 @@ def test_systemd_accepts_the_unit_and_rates_it_as_hardened(tmp_path: Path) -> No
     assert float(level[1]) < 2.5
 
 
-@pytest.mark.skipif(not installed("logrotate"), reason="logrotate is not installed")
+@pytest.mark.skipif(not installed("logrotate"), reason="logrotate is not installed: run scripts/deploy-check")
 def test_logrotate_accepts_its_file(tmp_path: Path) -> None:
     path = tmp_path / "sso"
     path.write_text((DEPLOY / "logrotate" / "sso").read_text().replace("/var/log/sso", str(tmp_path)))

@@ -5,7 +5,7 @@ import pytest
 from tests.kit.browser import Browser, fresh_browser, new_user
 from tests.kit.game import Game
 from tests.kit.held import Player, Rows, rows_of
-from tests.kit.server import Server
+from tests.kit.server import TWO_WORKERS, Server
 from tests.kit.shared_server import SharedServers
 
 META = {"geo": "DE", "registration": "web"}
@@ -34,7 +34,7 @@ APPLICATIONS = {
 @pytest.fixture(scope="module")
 def server(shared_servers: SharedServers) -> Iterator[Server]:
     """A server with two workers that holds a poll for one second."""
-    with shared_servers.use(APPLICATIONS, SSO_GSID_HOLD_S="1") as server:
+    with shared_servers.use(APPLICATIONS, **TWO_WORKERS, SSO_GSID_HOLD_S="1") as server:
         yield server
 
 
@@ -68,7 +68,7 @@ def browser(server: Server, ann: str) -> Iterator[Browser]:
 def quick_sockets(shared_servers: SharedServers) -> Iterator[Server]:
     """A server with two workers and a short heartbeat interval, which holds a poll longer than a test takes."""
     settings = {"SSO_RATE_LOGIN": "0", "SSO_GSID_HOLD_S": "60", "SSO_GSID_HEARTBEAT_S": str(HEARTBEAT_S)}
-    with shared_servers.use(**settings) as server:
+    with shared_servers.use(**TWO_WORKERS, **settings) as server:
         yield server
 
 

@@ -18,7 +18,7 @@ UNPACKED = Path(__file__).parents[2] / ".nats/usr/sbin"  # by scripts/test
 PROGRAM = shutil.which("nats-server", path=f"{os.environ.get('PATH', '')}:/usr/sbin:{UNPACKED}")
 START_S = 60.0
 
-needs_nats = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed (Debian's package nats-server)")
+needs_nats = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed: apt-get install nats-server")
 
 
 class NatsServer:

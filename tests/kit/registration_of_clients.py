@@ -70,7 +70,7 @@ class RegistrationService:
 @contextmanager
 def registration_service(postgres: Postgres, folder: Path, **settings: str) -> Iterator[RegistrationService]:
     dsn = postgres.fresh()
-    own = {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_DATABASE_POOL": "5"}
+    own = {"SSO_DATABASE_URL": dsn, "SSO_DATABASE_POOL": "5"}
     own |= {"SSO_CLIENT_REGISTRATION": "approved"} | settings
     with running(folder, **QUICK | NO_LIMITS | own) as server, server.client() as http:
         root = service_token(server, f"root{next(_numbers)}", 1)

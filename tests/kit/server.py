@@ -28,6 +28,7 @@ LIMIT_S = 60.0  # for what usually takes moments: the machine may stall for seco
 COMMAND_S = 110
 # The cheapest password hash and no limit of password checks, for tests of other things.
 QUICK = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "8", "SSO_RATE_ACCOUNT": "0"}
+TWO_WORKERS = {"SSO_WORKERS": "2"}
 # The base URL has a port that is known after the start, and the master key is created in the data directory.
 SINGLE_NODE = {"SSO_SINGLE_NODE": "1"}
 # Statements may take this long, so that a machine that stalls for a moment fails no test.

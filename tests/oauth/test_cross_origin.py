@@ -12,6 +12,8 @@ from tests.kit.long_tests import usual_part
 from tests.kit.oauth import INTROSPECT, REVOKE, TOKEN, USERINFO, Browser, Site, error_of, new_site
 from tests.kit.server import Server, until
 
+pytestmark = pytest.mark.two_workers
+
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/proxy/oauth/keys"
 ENDPOINTS = [
     ("GET", DISCOVERY),

@@ -23,6 +23,8 @@ from tests.kit.dpop import DpopKey, is_stored
 from tests.kit.oauth import ACR_PASSWORD, INTROSPECT, TOKEN, USERINFO, Site, error_of, new_site
 from tests.kit.server import Server
 
+pytestmark = pytest.mark.two_workers
+
 # The device authorization endpoint
 
 

@@ -12,6 +12,8 @@ from tests.kit.held import Answer, Connection, Rows, connect, rows_of
 from tests.kit.oauth import TOKEN, Site
 from tests.kit.server import Server
 
+pytestmark = pytest.mark.two_workers
+
 HOLD = 25  # seconds; a request that is answered by its end, and not at once, fails the test
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 

@@ -17,6 +17,8 @@ from tests.kit.fapi import JWKS, REDIRECT_URI, FapiClient, new_fapi_client
 from tests.kit.oauth import AUTHORIZE, PAR, TOKEN, Browser, error_of, new_site, pkce, query_of
 from tests.kit.server import Server
 
+pytestmark = pytest.mark.two_workers
+
 
 @pytest.fixture(scope="module")
 def client(server: Server) -> FapiClient:

@@ -18,6 +18,8 @@ from tests.kit.oauth import INTROSPECT, PAR, REVOKE, TOKEN, USERINFO, Browser, e
 from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
+pytestmark = pytest.mark.two_workers
+
 
 @pytest.fixture(scope="module")
 def client(server: Server, browser: Browser) -> FapiClient:

@@ -54,6 +54,8 @@ from tests.kit.oauth import (
 from tests.kit.server import Server, until
 from tests.oauth.in_process import apply_client
 
+pytestmark = pytest.mark.two_workers
+
 _numbers = itertools.count(100_000)
 COUNT = Statement("SELECT network, proven, count(*) AS count FROM oauth_recorded_requests GROUP BY network, proven")
 

@@ -9,6 +9,8 @@ from tests.kit.oauth import REVOKE, TOKEN, Browser, Site, error_of, new_site
 from tests.kit.postgres import execute
 from tests.kit.server import Server
 
+pytestmark = pytest.mark.two_workers
+
 TOKENS = ("access_token", "id_token", "refresh_token")
 
 

@@ -23,6 +23,8 @@ from tests.personal_data.conftest import (
     with_services,
 )
 
+pytestmark = pytest.mark.two_workers
+
 
 @pytest.fixture
 def login(server: Server) -> str:

@@ -12,7 +12,7 @@ from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio, studio
 __all__ = ["studio"]
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
-pytestmark = pytest.mark.timeout(120 + ROUNDS * 10)
+pytestmark = [pytest.mark.timeout(120 + ROUNDS * 10), pytest.mark.two_workers]
 
 KICK = {"private_data": {"chat": {"kick": {"value": True}}}}
 Call = tuple[str, str, dict[str, Any]]  # method, path, body

@@ -9,6 +9,8 @@ from tests.kit.builders import PASSWORD
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio, studio
 from tests.races.conftest import CONCURRENT
 
+pytestmark = pytest.mark.two_workers
+
 __all__ = ["studio"]
 
 

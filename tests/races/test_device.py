@@ -17,7 +17,7 @@ from tests.kit.server import Server
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
 WAIT = 3  # seconds for which a request is held, in every second round
-pytestmark = pytest.mark.timeout(120 + ROUNDS * 10)
+pytestmark = [pytest.mark.timeout(120 + ROUNDS * 10), pytest.mark.two_workers]
 
 
 @pytest.fixture(scope="module", autouse=True)

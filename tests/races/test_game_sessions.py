@@ -20,7 +20,7 @@ EXPIRE_SOON = """UPDATE game_sessions SET created = now() - interval '1199.6 s',
     WHERE gsid = $1"""
 EXPIRE_LATER = """UPDATE game_sessions SET created = now() - interval '1170 s', ends = now() + interval '31 s'
     WHERE gsid = $1"""
-pytestmark = pytest.mark.timeout(120 + ROUNDS * 10)
+pytestmark = [pytest.mark.timeout(120 + ROUNDS * 10), pytest.mark.two_workers]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tests.kit.server import Server
 from tests.races.conftest import CONCURRENT
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
-pytestmark = pytest.mark.timeout(300 + ROUNDS * 20)
+pytestmark = [pytest.mark.timeout(300 + ROUNDS * 20), pytest.mark.two_workers]
 
 
 @pytest.fixture

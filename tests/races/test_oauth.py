@@ -34,7 +34,7 @@ from tests.kit.server import Server
 from tests.races.conftest import CONCURRENT
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
-pytestmark = pytest.mark.timeout(120 + ROUNDS * 10)
+pytestmark = [pytest.mark.timeout(120 + ROUNDS * 10), pytest.mark.two_workers]
 
 
 @pytest.fixture(scope="module", autouse=True)

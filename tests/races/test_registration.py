@@ -18,7 +18,7 @@ from tests.kit.server import Server, running
 from tests.races.conftest import CONCURRENT
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
-pytestmark = pytest.mark.timeout(120 + ROUNDS * 20)
+pytestmark = [pytest.mark.timeout(120 + ROUNDS * 20), pytest.mark.two_workers]
 
 
 @pytest.fixture(scope="module")

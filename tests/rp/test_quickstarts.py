@@ -218,7 +218,9 @@ def test_service(demo: Server, tmp_path: Path) -> None:
     assert service.run(program) == printed.replace("    ", "") + "\n"
 
 
-@pytest.mark.skipif(not shutil.which("curl") or not shutil.which("jq"), reason="curl or jq is not installed")
+@pytest.mark.skipif(
+    not shutil.which("curl") or not shutil.which("jq"), reason="curl or jq is not installed: apt-get install curl jq"
+)
 def test_device(demo: Server, tmp_path: Path) -> None:
     device = Quickstart(demo, tmp_path, "device")
     (command,) = device.commands

@@ -31,10 +31,10 @@ def comma_locale(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("locales")
     program = shutil.which("localedef")
     if program is None:
-        pytest.skip("there is no localedef")
+        pytest.skip("there is no localedef: apt-get install libc-bin")
     subprocess.run([program, "-i", "de_DE", "-f", "UTF-8", str(folder / "de_DE.UTF-8")], check=False, timeout=60)
     if not (folder / "de_DE.UTF-8").exists():
-        pytest.skip("localedef has no sources of locales")
+        pytest.skip("localedef has no sources of locales: apt-get install locales")
     return {"LOCPATH": str(folder), "LC_ALL": "de_DE.UTF-8"}
 
 

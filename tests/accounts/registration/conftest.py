@@ -11,7 +11,6 @@ OPEN = QUICK | {
     "SSO_REGISTRATION_WORK_BITS": "4",
     "SSO_RATE_REGISTER": "0",
     "SSO_RATE_LOGIN": "0",
-    "SSO_WORKERS": "2",
 }
 
 

@@ -16,7 +16,7 @@ from tests.perm.endpoints.connections import ROUNDS, Connection, connect_to_each
 TIMES = ROUNDS or 4
 STATED, DEMANDED = "Permission-Revision", "At-Least-Revision"
 
-pytestmark = pytest.mark.timeout(240 + TIMES)
+pytestmark = [pytest.mark.timeout(240 + TIMES), pytest.mark.two_workers]
 
 
 class Ground:

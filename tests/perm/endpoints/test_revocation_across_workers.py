@@ -15,7 +15,7 @@ from tests.perm.endpoints.connections import ROUNDS, Connection, connect_to_each
 
 TIMES = ROUNDS or 10  # every way, by both workers in turn
 
-pytestmark = pytest.mark.timeout(120 + TIMES)
+pytestmark = [pytest.mark.timeout(120 + TIMES), pytest.mark.two_workers]
 
 
 class Reader(Protocol):

@@ -3,9 +3,13 @@
 import time
 from typing import Any
 
+import pytest
+
 from tests.kit.server import until
 from tests.perm.endpoints.conftest import Studio
 from tests.perm.endpoints.connections import Connection, connect_to_each_worker
+
+pytestmark = pytest.mark.two_workers
 
 SOON_S = 4
 
