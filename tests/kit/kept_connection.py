@@ -92,6 +92,16 @@ def _per_database() -> ConnectionPerDatabase:
     return connections
 
 
+_of_parent_process: list[object] = []  # kept, because collecting them would close them with a warning
+
+
+def leave_connections_to_parent() -> None:
+    """Makes a forked process open connections of its own: it shares those of its parent with all other children."""
+    for function in (_per_database, _of_main_thread):
+        _of_parent_process.append(function())
+        function.cache_clear()
+
+
 def fetch(dsn: str, sql: str, *values: Any) -> list[Any]:
     """Returns the rows of a query."""
     if threading.current_thread() is threading.main_thread():

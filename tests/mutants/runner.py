@@ -10,17 +10,19 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from unittest import mock
 
 import pytest
 
 from tests.kit import postgres
+from tests.kit.kept_connection import leave_connections_to_parent
 from tests.mutants.exchange import install
 from tests.mutants.mutations import Mutant, mutants
 
@@ -32,6 +34,7 @@ OPTIONS = (
 MAX_CPU_S = 20  # a mutant may loop for ever
 MAX_WAIT_S = 120  # or wait for ever
 SURVIVED = 0
+PROCESSES = os.cpu_count() or 1
 
 
 @dataclass
@@ -124,11 +127,8 @@ class _MutantLoop:
             return True
         module = import_module(self._score.module.removesuffix(".py").replace("/", "."))
         begin = time.monotonic()
-        for mutant in self._chosen:
-            child = os.fork()
-            if child == 0:
-                _run_mutant(session, partial(install, module, mutant.tree))
-            if _status(child) == SURVIVED:
+        for mutant, status in _statuses(self._chosen, partial(self._start, session, module), self._is_over(begin)):
+            if status == SURVIVED:
                 self._score.survivors.append(description(self._source, mutant))
             else:
                 self._score.killed += 1
@@ -136,10 +136,36 @@ class _MutantLoop:
             print(
                 f"\r{self._score.module}: {self._score.killed} of {self._score.total} killed …", end="", file=sys.stderr
             )
-            if self._seconds and self._score.seconds > self._seconds:
-                break
         self._result.write_text(json.dumps(asdict(self._score)))
         return True
+
+    def _is_over(self, begin: float) -> Callable[[], bool]:
+        return lambda: bool(self._seconds) and time.monotonic() - begin > self._seconds
+
+    def _start(self, session: pytest.Session, module: ModuleType, mutant: Mutant) -> int:
+        """Returns the id of a process that runs the tests with the mutant."""
+        child = os.fork()
+        if child == 0:
+            _run_mutant(session, partial(install, module, mutant.tree))
+        return child
+
+
+def _statuses(
+    chosen: Iterable[Mutant], start: Callable[[Mutant], int], is_over: Callable[[], bool]
+) -> Iterator[tuple[Mutant, int]]:
+    """Runs as many mutants at a time as there are processors. Starts no more of them when the time is over."""
+    waiting, running = iter(chosen), dict[int, tuple[Mutant, float]]()
+    while True:
+        while len(running) < PROCESSES and not is_over() and (mutant := next(waiting, None)):
+            running[start(mutant)] = mutant, time.monotonic() + MAX_WAIT_S
+        if not running:
+            return
+        time.sleep(0.005)
+        for child, (mutant, deadline) in list(running.items()):
+            status = _status(child, deadline)
+            if status is not None:
+                del running[child]
+                yield mutant, status
 
 
 def _run(session: pytest.Session) -> bool:
@@ -158,6 +184,7 @@ def _run_mutant(session: pytest.Session, prepare: Callable[[], None]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
         resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
+        leave_connections_to_parent()
         postgres._numbers = itertools.count(os.getpid() * 1000)  # names of databases
         if _Shared.server is not None:
             _Shared.server._unused.clear()
@@ -168,13 +195,11 @@ def _run_mutant(session: pytest.Session, prepare: Callable[[], None]) -> None:
         os._exit(status)
 
 
-def _status(child: int) -> int:
-    deadline = time.monotonic() + MAX_WAIT_S
-    while time.monotonic() < deadline:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return -signal.SIGKILL
+def _status(child: int, deadline: float) -> int | None:
+    """Returns None if the process still runs. It is killed after the deadline."""
+    if time.monotonic() > deadline:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return -signal.SIGKILL
+    pid, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if pid else None
