@@ -7,7 +7,7 @@ from pathlib import Path
 from sso.backup import BackupError, postgres_tools
 from sso.backup.archive_reader import ArchiveReader
 from sso.backup.manifest import Manifest
-from sso.backup.master_keys import has_master_keys, key_id, master_keys, needed_key_ids
+from sso.backup.master_keys import all_needed_key_ids, has_master_keys, key_id, master_keys
 from sso.backup.secrets import Secrets
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
@@ -44,7 +44,7 @@ def keys_of_recovered(settings: Settings, secrets: Secrets | None, dsn: str) -> 
     """
     present = master_keys(settings) if has_master_keys(settings) else []
     keys = {key_id(text): text for text in [*present, *(secrets.master_keys if secrets else [])]}
-    needed = needed_key_ids(dsn)
+    needed = all_needed_key_ids(dsn)
     if keys and (missing := sorted(needed - keys.keys())):
         raise BackupError(
             f"the recovered database needs the master key {missing[0]}, which neither the backup nor the settings "
