@@ -32,7 +32,7 @@ def check_keys(settings: Settings, secrets: Secrets | None) -> None:
     if secrets is not None and not set(secrets.master_keys) <= set(master_keys(settings)):
         where = "SSO_SECRET_KEY" if settings.secret_key is not None else str(settings.key_file)
         raise BackupError(
-            f"{where} has another master key than the backup: use the backup's, or an empty data directory"
+            f"{where} has another master key than the backup: add the backup's, or restore into an empty data directory"
         )
 
 
