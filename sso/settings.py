@@ -106,8 +106,8 @@ class Settings:
     database_pool: int = setting(
         8,
         integer(5, 100),
-        "Database connections of each worker, at least 5. Management, evaluations of permissions and root use shares "
-        "of them, so that logins always find free ones.",
+        "Database connections of each worker, at least 5. Management, evaluations of permissions, merges of users and "
+        "root use shares of them, so that logins always find free ones.",
         see="operations",
     )
     database_timeout_s: int = setting(

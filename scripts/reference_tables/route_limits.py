@@ -63,11 +63,11 @@ FAMILIES = {
     "/email": Family("link of a mail", "none", CHEAP),
     "/impersonate": Family("link of an administrator", "none", CHEAP),
     "/forgot": Family("none", "``SSO_RATE_LOGIN``", "a background task"),
-    "/game": Family("browser session", "none", "evaluation connections to link a guest, and for its preview"),
+    "/game": Family("browser session", "none", "merge connections to link a guest, and for its preview"),
     "/device": Family("none; a browser session to confirm", "``SSO_RATE_USER_CODE``", CHEAP),
     "/login": Family("none", "``SSO_RATE_LOGIN``, ``SSO_RATE_ACCOUNT``", "password hashing"),
     "/login/identity/conflict": Family(
-        "browser session to decide", "none", "evaluation connections to merge accounts, and for the preview"
+        "browser session to decide", "none", "merge connections to merge accounts, and for the preview"
     ),
     "/login/upstream": Family("none", "``SSO_RATE_UPSTREAM``", "32 outgoing requests"),
     "/logout": Family("browser session", "none", CHEAP),

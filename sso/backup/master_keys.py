@@ -3,10 +3,14 @@
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
 from sso.db.standalone import fetch_value
+from sso.db.tables import metadata
 
 HAS_TABLE = "SELECT to_regclass('signing_keys')::text"
 NEEDED = """SELECT array_agg(DISTINCT split_part(private_sealed, '.', 2)) FROM signing_keys
     WHERE retired IS NULL AND (published_until IS NULL OR published_until > now())"""
+
+COLUMNS = """SELECT array_agg(table_name || '.' || column_name) FROM information_schema.columns
+    WHERE table_schema = 'public'"""
 
 
 def has_master_keys(settings: Settings) -> bool:
@@ -32,3 +36,19 @@ def needed_key_ids(dsn: str) -> set[str]:
     The set is empty if the service has never run.
     """
     return set(fetch_value(dsn, HAS_TABLE, NEEDED) or ())
+
+
+def all_needed_key_ids(dsn: str) -> set[str]:
+    """Returns the ids of the master keys that decrypt all secrets. During a change of the key, these are two.
+
+    A database of an earlier version may lack columns. Values that name no key are damaged, and need none.
+    """
+    present = set(fetch_value(dsn, COLUMNS) or ())
+    ids = [
+        f"SELECT substring({column.name} FROM '^v1[.]([0-9a-f]+)[.]') AS id FROM {table.name}"
+        for table in metadata.sorted_tables
+        for column in table.columns
+        if "sealed" in column.info and table.name != "signing_keys" and f"{table.name}.{column.name}" in present
+    ]
+    others = f"SELECT array_agg(id) FROM ({' UNION '.join(ids)}) AS ids WHERE id IS NOT NULL"
+    return needed_key_ids(dsn) | set((fetch_value(dsn, others) if ids else None) or ())

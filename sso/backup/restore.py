@@ -7,7 +7,7 @@ from pathlib import Path
 from sso.backup import BackupError, postgres_tools
 from sso.backup.archive_reader import ArchiveReader
 from sso.backup.manifest import Manifest
-from sso.backup.master_keys import has_master_keys, key_id, master_keys, needed_key_ids
+from sso.backup.master_keys import all_needed_key_ids, has_master_keys, key_id, master_keys
 from sso.backup.secrets import Secrets
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
@@ -32,7 +32,7 @@ def check_keys(settings: Settings, secrets: Secrets | None) -> None:
     if secrets is not None and not set(secrets.master_keys) <= set(master_keys(settings)):
         where = "SSO_SECRET_KEY" if settings.secret_key is not None else str(settings.key_file)
         raise BackupError(
-            f"{where} has another master key than the backup: use the backup's, or an empty data directory"
+            f"{where} has another master key than the backup: add the backup's, or restore into an empty data directory"
         )
 
 
@@ -44,7 +44,7 @@ def keys_of_recovered(settings: Settings, secrets: Secrets | None, dsn: str) -> 
     """
     present = master_keys(settings) if has_master_keys(settings) else []
     keys = {key_id(text): text for text in [*present, *(secrets.master_keys if secrets else [])]}
-    needed = needed_key_ids(dsn)
+    needed = all_needed_key_ids(dsn)
     if keys and (missing := sorted(needed - keys.keys())):
         raise BackupError(
             f"the recovered database needs the master key {missing[0]}, which neither the backup nor the settings "

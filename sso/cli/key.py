@@ -138,10 +138,13 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
       sso key reseal --drop-old
     """
 
+    is_changed = False
+
     async def work(services: LocalServices) -> str:
         from sso.core.encryption import MasterKey
         from sso.keys.reseal import Reseal
 
+        nonlocal is_changed
         resealing = Reseal(services.database, services.keyring)
         first = services.keyring.keys[0].id
         if services.keyring.source is None and not drop_old:
@@ -152,18 +155,22 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
                 raise CommandFailure(f"{remaining} values are still sealed with an old key: run `sso key reseal` first")
             await _audit(services, "master_key.drop_old", first, {"kept": first})
             services.keyring.keep_only_first()
+            is_changed = True
             return "only the newest master key is kept"
         if services.keyring.source is not None and not remaining:  # otherwise continue the change that was interrupted
             services.keyring.add_first(MasterKey.generate(), expected_first_id=first)
+        is_changed = True
         await _audit(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
         with Progress("sealing values") as progress:
             done = await resealing.run(lambda done: progress.show(f"{done:,} are done"))
         return f"{done} values are sealed with the master key {services.keyring.keys[0].id}"
 
     settings = settings_of(ctx)
-    echo(run_with_services(settings, work))
-    if _has_wal_archive(settings):
-        echo(DROPPED_NOTE if drop_old else CHANGED_NOTE, err=True)
+    try:
+        echo(run_with_services(settings, work))
+    finally:  # the new key is in use, although some values could not be sealed with it
+        if is_changed and _has_wal_archive(settings):
+            echo(DROPPED_NOTE if drop_old else CHANGED_NOTE, err=True)
 
 
 def _has_wal_archive(settings: "Settings") -> bool:

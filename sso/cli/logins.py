@@ -58,8 +58,12 @@ class Logins:
         self._write(stored)
         return login
 
-    def find(self, url: str) -> dict[str, Any]:
+    def get(self, url: str) -> dict[str, Any] | None:
         login: dict[str, Any] | None = self._read().get("servers", {}).get(url)
+        return login
+
+    def find(self, url: str) -> dict[str, Any]:
+        login = self.get(url)
         if login is None:
             raise CommandFailure(f"you are not signed in to {url}: run `sso --server {url} login`")
         return login
@@ -125,6 +129,11 @@ def renewal_of(credentials: Credentials) -> dict[str, Any]:
             key = credentials.idempotency_key
             return {"refresh_token": credentials.refresh_token, "idempotency_key": key, **_jwt(credentials)}
     return {}
+
+
+def token_of(credentials: SessionToken | BrowserLogin) -> str:
+    """Returns the token that is replaced by each renewal."""
+    return credentials.token if isinstance(credentials, SessionToken) else credentials.refresh_token
 
 
 def credentials_of(url: str, login: dict[str, Any]) -> Credentials:

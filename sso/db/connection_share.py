@@ -51,7 +51,7 @@ current_share: ContextVar[ShareUse | None] = ContextVar("current_share", default
 
 
 class ConnectionShares:
-    """The shares of a pool. The rest of it, three connections of eight and one of five, is left to logins alone.
+    """The shares of a pool. The rest of it, two connections of eight and one of five, is left to logins alone.
 
     Root has at least two, so that there is one for short calls while root evaluates permissions.
     """
@@ -60,6 +60,8 @@ class ConnectionShares:
         self.management = ConnectionShare(max(1, pool_size // 4))
         self.evaluation = ConnectionShare(max(1, pool_size // 8), MAX_EVALUATION_WAIT_S)
         self.root = ConnectionShare(max(2, pool_size // 4), MAX_EVALUATION_WAIT_S)
+        rest = pool_size - self.management.size - self.evaluation.size - self.root.size
+        self.merges = ConnectionShare(1) if rest > 1 else self.management  # of five, the last one is for logins
 
     def limit_management(self, caller: str, *, is_root: bool) -> AbstractContextManager[None]:
         """Limits the database calls of a request of a caller who manages records. Root has connections of its own."""
@@ -83,6 +85,11 @@ class ConnectionShares:
         """Like `limit_evaluation`, for work of minutes: if root does it, root's own connections stay free."""
         outer = current_share.get()
         return _use(self.evaluation, (*(outer.lanes if outer else ()), *lanes))
+
+    def limit_merge(self, *lanes: Hashable) -> AbstractContextManager[None]:
+        """Limits merges of users and their previews, which players may start and which must not wait for documents."""
+        outer = current_share.get()
+        return _use(self.merges, (*(outer.lanes if outer else ()), *lanes))
 
 
 @contextmanager

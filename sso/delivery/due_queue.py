@@ -22,7 +22,7 @@ from sso.db.errors import DatabaseError
 from sso.db.transaction import Row
 from sso.telemetry.counters import DELIVERIES
 
-LEASE_S = 60.0  # longer than an attempt may take
+LEASE_S = 60.0  # longer than an attempt may take, except for a mail, which renews its lease
 RELEASE_S = 2.0
 
 Item = TypeVar("Item")

@@ -10,7 +10,10 @@ _PUT = Statement(
 # The limit of `tries` keeps the counter of a damaged row from overflowing.
 _CLAIM = Statement(
     """UPDATE outbox SET tries = least(tries, 100) + 1, next_try = now() + make_interval(secs => :lease_s)
-    WHERE id = (SELECT id FROM outbox WHERE next_try <= now() ORDER BY next_try LIMIT 1 FOR UPDATE SKIP LOCKED)
+    WHERE id = (
+        SELECT id FROM outbox WHERE next_try <= now() AND recipient <> ALL (CAST(:busy AS text[]))
+        ORDER BY next_try LIMIT 1 FOR UPDATE SKIP LOCKED
+    )
     RETURNING id, recipient, subject, body_sealed, html_sealed, tries, request_id, trace_id"""
 )
 _POSTPONE = Statement("UPDATE outbox SET next_try = now() + make_interval(secs => :pause_s) WHERE id = :id")
@@ -44,9 +47,12 @@ async def insert_mail(
     )
 
 
-async def claim_mail(runner: Runner, lease_s: float) -> Row | None:
-    """Returns a mail that is due, and keeps others from claiming it for so long. Returns None if none is due."""
-    return await runner.row(_CLAIM, lease_s=lease_s)
+async def claim_mail(runner: Runner, lease_s: float, busy: list[str]) -> Row | None:
+    """Returns a mail that is due and not for a busy recipient, and keeps others from claiming it for so long.
+
+    Returns None if there is none.
+    """
+    return await runner.row(_CLAIM, lease_s=lease_s, busy=busy)
 
 
 async def postpone_mail(runner: Runner, message_id: str, pause_s: float) -> None:

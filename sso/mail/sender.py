@@ -21,6 +21,7 @@ from sso.mail.smtp import Delivery, build_message
 from sso.telemetry.counters import DELIVERIES
 
 MAX_TRIES = 8
+MAX_DELIVERIES = 4
 MEASURE_S = 5.0
 
 
@@ -30,6 +31,7 @@ log = structlog.get_logger()
 class MailDelivery(QueuedDelivery[Row]):
     name = "mail"
     retries = RetryPolicy(first_pause_s=30.0, factor=2.0, max_tries=MAX_TRIES)
+    max_per_receiver = 1
 
     def __init__(
         self, database: Database, keyring: Keyring, sender: str, delivery: Delivery, brand: CurrentBrand
@@ -41,8 +43,10 @@ class MailDelivery(QueuedDelivery[Row]):
         self._brand = brand
 
     async def claim(self, busy: list[str]) -> Due[Row] | None:
-        row = await claim_mail(self._database, LEASE_S)
-        return None if row is None else Due(row, "", row["tries"], {"id": row["id"], **origin_fields(row)})
+        row = await claim_mail(self._database, LEASE_S, busy)
+        if row is None:
+            return None
+        return Due(row, row["recipient"], row["tries"], {"id": row["id"], **origin_fields(row)})
 
     async def send(self, item: Row) -> Failure | None:
         if not item["recipient"]:  # it only takes as long as a mail that has one
@@ -91,7 +95,7 @@ class MailDelivery(QueuedDelivery[Row]):
 def build_mail_sender(
     database: Database, keyring: Keyring, sender: str, delivery: Delivery, brand: CurrentBrand
 ) -> DueQueue:
-    return DueQueue(TOPIC, MailDelivery(database, keyring, sender, delivery, brand), max_deliveries=1)
+    return DueQueue(TOPIC, MailDelivery(database, keyring, sender, delivery, brand), max_deliveries=MAX_DELIVERIES)
 
 
 class MailQueueMonitor:

@@ -8,6 +8,7 @@ from email import policy
 from email.headerregistry import Address
 from email.message import EmailMessage
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from sso.core.ids import record_id
@@ -47,6 +48,25 @@ def _embed(message: EmailMessage, logo: Logo) -> None:
     html.add_related(logo.content, "image", logo.kind, cid=f"<{LOGO_CID}>", disposition="inline")
 
 
+class _SmtpClient(smtplib.SMTP):
+    """Waits long for the reply to a message only: without an earlier reply, the server does not have the mail."""
+
+    def data(self, msg: Any) -> tuple[int, bytes]:
+        try:
+            return super().data(msg)
+        finally:
+            _set_timeout(self, SMTP_TIMEOUT_S)
+
+    def send(self, s: Any) -> None:
+        super().send(s)
+        if isinstance(s, bytes):  # the message; commands are strings
+            _set_timeout(self, ACCEPT_TIMEOUT_S)
+
+
+class _SmtpsClient(_SmtpClient, smtplib.SMTP_SSL):
+    """Uses TLS from the first byte."""
+
+
 class Delivery:
     """Blocking; call it in a thread. The server's certificate is verified with the CA file or else the system's."""
 
@@ -67,7 +87,6 @@ class Delivery:
                 if self._url.username:
                     server.login(unquote(self._url.username), unquote(self._url.password or ""))
                 server.ehlo_or_helo_if_needed()
-                _set_timeout(server, ACCEPT_TIMEOUT_S)
                 server.send_message(message)
             finally:
                 _quit(server)
@@ -77,8 +96,8 @@ class Delivery:
         assert self._url is not None
         host, port = self._url.hostname or "localhost", self._url.port or 0
         if self._url.scheme == "smtps":
-            return smtplib.SMTP_SSL(host, port, timeout=SMTP_TIMEOUT_S, context=self._context())
-        return smtplib.SMTP(host, port, timeout=SMTP_TIMEOUT_S)
+            return _SmtpsClient(host, port, timeout=SMTP_TIMEOUT_S, context=self._context())
+        return _SmtpClient(host, port, timeout=SMTP_TIMEOUT_S)
 
     def _context(self) -> ssl.SSLContext:
         """Reads the CA file for each connection, so that a renewed file is used at once."""
@@ -100,5 +119,4 @@ def _set_timeout(server: smtplib.SMTP, seconds: float) -> None:
 def _quit(server: smtplib.SMTP) -> None:
     """Whatever the server answers, it was decided before whether the mail is accepted."""
     with suppress(smtplib.SMTPException, OSError):
-        _set_timeout(server, SMTP_TIMEOUT_S)
         server.quit()

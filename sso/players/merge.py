@@ -51,12 +51,12 @@ class UserMerges:
     ) -> Written[MergeResult]:
         """Merges ``user_id`` into ``into``, or says what that would do. Raises Conflict, NotFound or FieldError.
 
-        ``of_guest``: the first user must still be a guest. Merges and previews use the connections for evaluations, one
-        at a time for each user: players who open the page of a preview often do not keep logins waiting.
+        ``of_guest``: the first user must still be a guest. Merges and previews use connections of their own, one at a
+        time for each user: players who open the page of a preview often do not keep logins waiting.
         """
         if user_id == into:
             raise FieldError(("into",), "is the same user")
-        with self._database.shares.limit_evaluation(f"user {user_id}", f"user {into}"):
+        with self._database.shares.limit_merge(f"user {user_id}", f"user {into}"):
             return await self._merge(mode, user_id, into, check, of_guest)
 
     async def _merge(

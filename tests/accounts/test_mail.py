@@ -219,18 +219,38 @@ async def test_server_has_ten_minutes_to_accept_a_mail(
 ) -> None:
     """RFC 5321 4.5.3.2.6"""
     timeouts: list[float | None] = []
+    getreply = smtplib.SMTP.getreply
 
-    class Client(smtplib.SMTP):
-        def data(self, msg: Any) -> tuple[int, bytes]:
-            assert self.sock is not None
-            timeouts.append(self.sock.gettimeout())
-            return super().data(msg)
+    def recorded(client: smtplib.SMTP) -> tuple[int, bytes]:
+        assert client.sock is not None
+        timeouts.append(client.sock.gettimeout())
+        return getreply(client)
 
-    monkeypatch.setattr(smtplib, "SMTP", Client)
+    monkeypatch.setattr(smtplib.SMTP, "getreply", recorded)
     await put(database, keyring)
     await deliver(database, mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
     assert len(plain.mails) == 1
-    assert timeouts == [600.0]
+    greeting, ehlo, mail, rcpt, data, accepted, goodbye = timeouts
+    assert {greeting, ehlo, mail, rcpt, data, goodbye} == {20.0}, "a server that hangs earlier does not have the mail"
+    assert accepted == 600.0
+
+
+async def test_mail_that_is_accepted_late_delays_only_mails_to_its_recipient(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
+) -> None:
+    plain.accepts.clear()
+    for recipient in ("ann@example.com", "ann@example.com", "bob@example.com"):
+        await put(database, keyring, recipient)
+    sender = mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sender.queue.run, sender.bus)
+        await until_true(lambda: len(plain.mails) == 2)
+        assert sender.queue.in_flight == 2
+        plain.accepts.set()
+        await until_true(lambda: len(plain.mails) == 3 and not sender.queue.in_flight)
+        nursery.cancel_scope.cancel()
+    *first, last = ["ann" if "To: ann@" in mail else "bob" for mail in plain.mails]
+    assert (sorted(first), last) == (["ann", "bob"], "ann")
 
 
 async def test_lease_of_a_mail_lasts_as_long_as_the_attempt(

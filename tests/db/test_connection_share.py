@@ -39,6 +39,10 @@ def evaluations_of_roots(shares: ConnectionShares, number: int) -> AbstractConte
     return _nested(of_roots(shares, number), lambda: shares.limit_evaluation("project a"))
 
 
+def merges_of_many_users(shares: ConnectionShares, number: int) -> AbstractContextManager[None]:
+    return shares.limit_merge(f"user {number}")
+
+
 def _nested(
     outer: AbstractContextManager[None], inner: Callable[[], AbstractContextManager[None]]
 ) -> AbstractContextManager[None]:
@@ -50,7 +54,14 @@ def _nested(
 
 @pytest.mark.parametrize(
     ("uses", "connections"),
-    [(of_one_user, 1), (of_many_users, 2), (of_roots, 2), (evaluations_of_one_project, 1), (evaluations_of_roots, 1)],
+    [
+        (of_one_user, 1),
+        (of_many_users, 2),
+        (of_roots, 2),
+        (evaluations_of_one_project, 1),
+        (evaluations_of_roots, 1),
+        (merges_of_many_users, 1),
+    ],
 )
 async def test_transactions_of_a_share_leave_connections_to_others(dsn: str, uses: Uses, connections: int) -> None:
     async with open_database(dsn, POOL) as database:
@@ -69,6 +80,12 @@ async def test_transactions_of_a_share_leave_connections_to_others(dsn: str, use
                 nursery.start_soon(call, number)
         assert len(busy) == 20
         assert max(busy) == connections
+
+
+@pytest.mark.parametrize("pool_size", range(5, 101))
+def test_shares_together_leave_a_connection_to_logins(pool_size: int) -> None:
+    shares = ConnectionShares(pool_size)
+    assert sum(share.size for share in {shares.management, shares.evaluation, shares.root, shares.merges}) < pool_size
 
 
 async def test_call_that_waits_for_too_long_is_refused_and_others_go_on(

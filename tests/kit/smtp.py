@@ -95,6 +95,7 @@ class MailServer:
                 threading.Thread(target=self._serve_connection, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
+        self.accepts.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 

@@ -268,11 +268,11 @@ async def sign_in_with_key(services: Services, user: User, key: bytes) -> None:
 async def test_previews_and_merges_leave_connections_to_logins(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both wait for a connection of the share for evaluations, and are refused for the moment if none becomes free."""
+    """Both wait for a connection of the share for merges, and are refused for the moment if none becomes free."""
     merges, database = services.players.merges, services.database
     guest, account = await new_guest(services, b"p" * 32), await add_user(services)
-    monkeypatch.setattr(database.shares, "evaluation", ConnectionShare(1, max_wait_s=0.01))
-    async with database.shares.evaluation.turn(("another",)):
+    monkeypatch.setattr(database.shares, "merges", ConnectionShare(1, max_wait_s=0.01))
+    async with database.shares.merges.turn(("another",)):
         with pytest.raises(Unavailable):
             await preview_merge(merges, guest, account)
         with pytest.raises(Unavailable):
@@ -282,25 +282,36 @@ async def test_previews_and_merges_leave_connections_to_logins(
     assert await merges.merged_into(guest) == account.user_id
 
 
+async def test_previews_and_merges_do_not_wait_for_a_document(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merges, database = services.players.merges, services.database
+    guest, account = await new_guest(services, b"d" * 32), await add_user(services)
+    monkeypatch.setattr(database.shares, "evaluation", ConnectionShare(1, max_wait_s=0.01))
+    async with database.shares.evaluation.turn(("document",)):
+        assert await preview_merge(merges, guest, account) is not None
+        await merges.merge(actor_mode(AuditActor()), guest, account.user_id, of_guest=True)
+
+
 async def test_player_who_opens_a_preview_often_delays_no_other_player(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     merges, database = services.players.merges, services.database
     guest, account = await new_guest(services, b"o" * 32), await add_user(services)
     other_guest, other_account = await new_guest(services, b"q" * 32), await add_user(services)
-    monkeypatch.setattr(database.shares, "evaluation", ConnectionShare(1))
+    monkeypatch.setattr(database.shares, "merges", ConnectionShare(1))
     done = []
 
     async def preview(user_id: str, into: User) -> None:
         assert await preview_merge(merges, user_id, into) is not None
         done.append(user_id)
 
-    async with trio.open_nursery() as nursery, database.shares.evaluation.turn(("another",)):
+    async with trio.open_nursery() as nursery, database.shares.merges.turn(("another",)):
         for _ in range(10):
             nursery.start_soon(preview, guest, account)
-        await until_true(lambda: len(database.shares.evaluation) == 10)
+        await until_true(lambda: len(database.shares.merges) == 10)
         nursery.start_soon(preview, other_guest, other_account)
-        await until_true(lambda: len(database.shares.evaluation) == 11)
+        await until_true(lambda: len(database.shares.merges) == 11)
     assert done.index(other_guest) < 5
 
 

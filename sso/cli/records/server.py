@@ -1,13 +1,13 @@
 """Runs a command on a server: signs in with the stored tokens, and turns refusals into failures of the command."""
 
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 import trio
 
 from sso.cli.context import CommandFailure, plain_failures
-from sso.cli.logins import Logins, credentials_of, renewal_of
+from sso.cli.logins import Logins, credentials_of, renewal_of, token_of
 from sso.cli.records.api import CommandApi
 from sso.cli.records.operator_client import command_error
 from sso.client import (
@@ -19,7 +19,7 @@ from sso.client import (
     SignInRequired,
     SsoClient,
 )
-from sso.client.credentials import Credentials
+from sso.client.credentials import Credentials, SignIn
 from sso.client.exchange import UNEXPECTED
 from sso.core.printable import printable
 
@@ -53,23 +53,48 @@ def with_server(server: str, work: Callable[[CommandApi], Awaitable[T]]) -> T:
         raise CommandFailure(f"{url}: the answer of the server is not as expected: {error!r}") from None
 
 
+@dataclass
+class StoredSignIn:
+    """A user whose tokens are in the file. One command at a time renews them, always the newest ones."""
+
+    url: str
+    logins: Logins
+    credentials: BrowserLogin | SessionToken
+
+    def headers(self) -> SignIn:
+        if self.credentials.jwt.is_valid:
+            return (yield from self.credentials.headers())
+        with self.logins.locked():
+            is_stored = self._read_newer()
+            before = renewal_of(self.credentials)
+            try:
+                return (yield from self.credentials.headers())
+            finally:  # a refresh token that was replaced is stored, although a later request failed
+                if is_stored and (renewed := renewal_of(self.credentials)) != before:
+                    self.logins.update(self.url, **renewed)
+
+    def forget(self, refused: Mapping[str, str]) -> bool:
+        return self.credentials.forget(refused)
+
+    def _read_newer(self) -> bool:
+        """Takes the tokens of the file if another command has renewed them.
+
+        Returns False if the file no longer has this sign-in: the user has signed out, or signed in as another user.
+        """
+        login = self.logins.get(self.url)
+        stored = credentials_of(self.url, login) if login and login.get("factor") == self.credentials.factor else None
+        if not isinstance(stored, BrowserLogin | SessionToken):
+            return False
+        if token_of(stored) != token_of(self.credentials):
+            self.credentials = stored
+        return True
+
+
 def _signed_in(url: str, logins: Logins) -> Credentials:
     """Returns credentials with a token that is valid for the time of a command."""
-    with logins.locked():
-        credentials = credentials_of(url, logins.find(url))
-        before = renewal_of(credentials)
-        try:
-            with SsoClient(url) as api:
-                api.run(credentials.headers())
-        finally:  # a refresh token that was replaced is stored, although a later request failed
-            if (renewed := renewal_of(credentials)) != before:
-                logins.update(url, **renewed)
+    credentials = credentials_of(url, logins.find(url))
     if isinstance(credentials, BrowserLogin | SessionToken):
-        credentials.on_renewal = partial(_store_renewal, url, logins, credentials)
+        credentials = StoredSignIn(url, logins, credentials)
+    with SsoClient(url) as api:
+        api.run(credentials.headers())
     return credentials
-
-
-def _store_renewal(url: str, logins: Logins, credentials: Credentials, _token: str) -> None:
-    """Stores tokens that are renewed while the command runs."""
-    with logins.locked():
-        logins.update(url, **renewal_of(credentials))

@@ -43,6 +43,9 @@ class Admission:
         if not self.is_overloaded or head.startswith(HEALTH_CHECKS):
             return False
         now = trio.current_time()
+        if now > max(self._finished, self._overloaded) + CALM_S:
+            self._max_active = math.inf
+            return False
         if now >= max(self._finished, self._tried) + EVIDENCE_S:
             self._tried = now
             return False

@@ -71,6 +71,20 @@ async def test_overloaded_process_works_at_as_many_requests_as_it_finishes_in_ti
         assert not admission.refuses(REQUEST), "the next burst is served as a whole"
 
 
+async def test_overload_whose_last_requests_are_followed_by_silence_is_over(autojump_clock: MockClock) -> None:
+    admission = Admission()
+    began = await slow_burst(admission)
+    for _ in range(2 * SOME):
+        admission.finish(began.pop())
+    assert admission.refuses(REQUEST)
+    while began:
+        admission.finish(began.pop())
+    await trio.sleep(CALM_S + 0.1)
+    for _ in range(BURST):
+        assert not admission.refuses(REQUEST), "the next burst is served as a whole"
+        admission.start()
+
+
 async def test_overload_ends_while_many_requests_wait_for_something_else(autojump_clock: MockClock) -> None:
     admission = Admission()
     began = await slow_burst(admission)
