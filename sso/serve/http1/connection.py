@@ -117,6 +117,8 @@ class Connection:
         await self.write(self.context.render_rejection(rejection, closes=False))
         self._state = ConnectionState.IDLE
         await self.context.refusal_pause.wait()
+        if not self.buffer:
+            self.buffer = self._read_available()
 
     def hold(self) -> None:
         """The request waits for an event: it is no work that others wait for."""
@@ -277,7 +279,10 @@ class Connection:
                 remaining = remaining[self.sock.send(remaining) :]
 
     def _read_available(self) -> bytes:
-        """Returns the bytes that have already arrived. A new connection usually has some, which saves an epoll call."""
+        """Returns the bytes that have already arrived. After an accept or a pause there usually are some.
+
+        That saves a switch of tasks and two system calls.
+        """
         try:
             return self.sock.recv(MAX_HEAD_READ)
         except OSError:

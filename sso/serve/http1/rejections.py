@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from http import HTTPStatus
 
 import orjson
@@ -51,13 +52,20 @@ class RejectionResponses:
         self._headers = _header_lines(headers)
 
     def render(self, rejection: RequestRejected, date_header: bytes, *, closes: bool = True) -> bytes:
-        body = orjson.dumps({"status": "ERROR", "error": rejection.reason})
-        head = (
-            f"HTTP/1.1 {rejection.status} {HTTPStatus(rejection.status).phrase}\r\n"
-            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n{self._headers}"
-            f"{CLOSE if closes else ''}{_header_lines(rejection.headers)}"
-        )
-        return b"".join((head.encode("ascii"), date_header, b"\r\n", body))
+        own_headers = (CLOSE if closes else "") + _header_lines(rejection.headers)
+        head, body = _response(rejection.status, rejection.reason, self._headers + own_headers)
+        return b"".join((head, date_header, b"\r\n", body))
+
+
+@lru_cache(16)
+def _response(status: int, reason: str, headers: str) -> tuple[bytes, bytes]:
+    """Returns the head up to the last headers, and the body. An overload needs thousands of the same in a second."""
+    body = orjson.dumps({"status": "ERROR", "error": reason})
+    head = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(body)}\r\n{headers}"
+    )
+    return head.encode("ascii"), body
 
 
 def _header_lines(headers: Iterable[tuple[str, str]]) -> str:
