@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sso.backup import BackupError, restore
@@ -27,6 +27,12 @@ TOO_EARLY = "recovery ended before configured recovery target was reached"
 REPLAYED = "SELECT to_char(pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') || '+00'"
 # A restored database has no nodes yet. Without this, the nodes of the backup would seem to run until they are silent.
 FORGET_NODES = "DO $$ BEGIN IF to_regclass('node_workers') IS NOT NULL THEN DELETE FROM node_workers; END IF; END $$"
+
+
+@dataclass(frozen=True)
+class Recovery:
+    last_change: str | None  # the time of the last transaction after the base backup, None if there was none
+    missing_keys: list[str]  # ids of master keys without which some secrets cannot be decrypted
 
 
 def find_wal(backup: BaseBackup, archive: Path | None, until: datetime.datetime | None) -> Path | None:
@@ -70,11 +76,8 @@ def restore_base(
     until: datetime.datetime | None,
     copying: Callable[[int, int], None],
     replaying: Callable[[str], None],
-) -> str | None:
-    """Restores into a data directory without a database. The keys are written just before the database gets its name.
-
-    Returns the time of the last transaction after the base backup that was restored, None if there was none.
-    """
+) -> Recovery:
+    """Restores into a data directory without a database. Writes the keys just before the database gets its name."""
     secrets = backup.secrets if backup.manifest.has_keys else None
     home = postgres_directory(settings.data_dir)
     data, new = home / "data", home / "data.restored"
@@ -96,6 +99,7 @@ def restore_base(
                 last_change = _wait_for_promotion(server, replaying)
                 fetch_value(server.dsn, FORGET_NODES)
                 keys = restore.keys_of_recovered(settings, secrets, server.dsn)
+                missing_keys = restore.missing_key_ids(settings, secrets, server.dsn)
             if secrets is not None:
                 restore.restore_keys(settings, replace(secrets, master_keys=keys))
         except BaseException:
@@ -104,7 +108,7 @@ def restore_base(
         os.sync()
         new.rename(data)
         sync(home)
-    return last_change
+    return Recovery(last_change, missing_keys)
 
 
 def _copy(backup: BaseBackup, target: Path, progress: Callable[[int, int], None]) -> None:

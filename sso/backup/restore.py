@@ -7,7 +7,7 @@ from pathlib import Path
 from sso.backup import BackupError, postgres_tools
 from sso.backup.archive_reader import ArchiveReader
 from sso.backup.manifest import Manifest
-from sso.backup.master_keys import all_needed_key_ids, has_master_keys, key_id, master_keys
+from sso.backup.master_keys import all_needed_key_ids, has_master_keys, key_id, master_keys, needed_key_ids
 from sso.backup.secrets import Secrets
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
@@ -40,11 +40,11 @@ def keys_of_recovered(settings: Settings, secrets: Secrets | None, dsn: str) -> 
     """Returns the master keys of the settings and of the backup, those that the recovered database needs first.
 
     The key may have been changed between the backup and the moment of the recovery. Raises BackupError if the service
-    could not decrypt its secrets, unless neither the settings nor the backup have a key.
+    could not decrypt its signing keys, unless neither the settings nor the backup have a key.
     """
     present = master_keys(settings) if has_master_keys(settings) else []
     keys = {key_id(text): text for text in [*present, *(secrets.master_keys if secrets else [])]}
-    needed = all_needed_key_ids(dsn)
+    needed = needed_key_ids(dsn)
     if keys and (missing := sorted(needed - keys.keys())):
         raise BackupError(
             f"the recovered database needs the master key {missing[0]}, which neither the backup nor the settings "
@@ -56,7 +56,19 @@ def keys_of_recovered(settings: Settings, secrets: Secrets | None, dsn: str) -> 
             f"SSO_SECRET_KEY does not have the master key {missing[0]}, which the recovered database needs: add it, or "
             "unset SSO_SECRET_KEY to use the keys of the backup"
         )
-    return [keys[name] for name in sorted(keys, key=lambda name: name not in needed)]
+    all_needed = all_needed_key_ids(dsn)
+    return [keys[name] for name in sorted(keys, key=lambda name: name not in all_needed)]
+
+
+def missing_key_ids(settings: Settings, secrets: Secrets | None, dsn: str) -> list[str]:
+    """Returns the ids of the master keys that some secrets of the recovered database need, and that it does not get.
+
+    A single damaged value of long ago must not prevent a recovery, and a key can be added later.
+    """
+    texts = master_keys(settings) if has_master_keys(settings) else []
+    if secrets is not None and settings.secret_key is None:
+        texts = [*texts, *secrets.master_keys]
+    return sorted(all_needed_key_ids(dsn) - set(map(key_id, texts))) if texts else []
 
 
 def check_empty(dsn: str) -> None:

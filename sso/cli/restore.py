@@ -114,9 +114,11 @@ def _restore_base(
     echo(f"restoring into {path}, with WAL from {wal or 'the base backup only'}", err=True)
     announce_creation(settings)
     with Progress("copying the base backup") as copying, Progress("replaying changes") as replaying:
-        last_change = restore_base(settings, backup, wal, until, copying.bytes, replaying.show)
+        recovery = restore_base(settings, backup, wal, until, copying.bytes, replaying.show)
     moment = until.isoformat(sep=" ") if until else "the end of the archive" if wal else "the end of the base backup"
-    echo(f"restored to {moment}; the last change is of {last_change or backup.manifest.created}")
+    echo(f"restored to {moment}; the last change is of {recovery.last_change or backup.manifest.created}")
+    for name in recovery.missing_keys:
+        echo(f"some secrets need the master key {name}, which is missing: add it before the service starts", err=True)
     echo("make a new base backup when the service runs: the archive continues from here", err=True)
     if not backup.manifest.has_keys:
         echo(NO_KEYS, err=True)

@@ -45,6 +45,7 @@ class ConnectionShare:
 class ShareUse:
     share: ConnectionShare
     lanes: tuple[Hashable, ...]
+    is_merge: bool = False
 
 
 current_share: ContextVar[ShareUse | None] = ContextVar("current_share", default=None)
@@ -61,7 +62,8 @@ class ConnectionShares:
         self.evaluation = ConnectionShare(max(1, pool_size // 8), MAX_EVALUATION_WAIT_S)
         self.root = ConnectionShare(max(2, pool_size // 4), MAX_EVALUATION_WAIT_S)
         rest = pool_size - self.management.size - self.evaluation.size - self.root.size
-        self.merges = ConnectionShare(1) if rest > 1 else self.management  # of five, the last one is for logins
+        # Of five connections, the last one is for logins.
+        self.merges = ConnectionShare(1, MAX_EVALUATION_WAIT_S) if rest > 1 else self.management
 
     def limit_management(self, caller: str, *, is_root: bool) -> AbstractContextManager[None]:
         """Limits the database calls of a request of a caller who manages records. Root has connections of its own."""
@@ -71,14 +73,17 @@ class ConnectionShares:
     def limit_evaluation(self, *lanes: Hashable) -> Iterator[None]:
         """Limits calls that may take seconds, one at a time for each of the lanes and for the caller of the request.
 
-        Root evaluates with the connections of root, and still has another one for short calls.
+        Root evaluates with the connections of root, and still has another one for short calls. A merge of users keeps
+        its connection.
         """
         outer = current_share.get()
         if outer is not None and outer.share is self.root:
-            with _use(self.root, ("evaluation", *lanes)):
-                yield
-            return
-        with self.limit_document(*lanes):
+            use = _use(self.root, ("evaluation", *lanes))
+        elif outer is not None and outer.is_merge:
+            use = _use(outer.share, (*outer.lanes, *lanes), is_merge=True)
+        else:
+            use = self.limit_document(*lanes)
+        with use:
             yield
 
     def limit_document(self, *lanes: Hashable) -> AbstractContextManager[None]:
@@ -87,9 +92,14 @@ class ConnectionShares:
         return _use(self.evaluation, (*(outer.lanes if outer else ()), *lanes))
 
     def limit_merge(self, *lanes: Hashable) -> AbstractContextManager[None]:
-        """Limits merges of users and their previews, which players may start and which must not wait for documents."""
+        """Limits merges of users and their previews, which players may start and which must not wait for documents.
+
+        Root merges with the connections of root.
+        """
         outer = current_share.get()
-        return _use(self.merges, (*(outer.lanes if outer else ()), *lanes))
+        if outer is not None and outer.share is self.root:
+            return _use(self.root, ("evaluation", *lanes))
+        return _use(self.merges, (*(outer.lanes if outer else ()), *lanes), is_merge=True)
 
 
 @contextmanager
@@ -103,8 +113,8 @@ def without_share() -> Iterator[None]:
 
 
 @contextmanager
-def _use(share: ConnectionShare, lanes: tuple[Hashable, ...]) -> Iterator[None]:
-    token = current_share.set(ShareUse(share, lanes))
+def _use(share: ConnectionShare, lanes: tuple[Hashable, ...], *, is_merge: bool = False) -> Iterator[None]:
+    token = current_share.set(ShareUse(share, lanes, is_merge))
     try:
         yield
     finally:

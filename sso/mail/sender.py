@@ -21,7 +21,7 @@ from sso.mail.smtp import Delivery, build_message
 from sso.telemetry.counters import DELIVERIES
 
 MAX_TRIES = 8
-MAX_DELIVERIES = 4
+MAX_DELIVERIES = 3  # of a worker at a time; some servers allow no more connections
 MEASURE_S = 5.0
 
 

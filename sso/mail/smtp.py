@@ -16,7 +16,8 @@ from sso.core.logo import Logo
 from sso.core.mail_address import ascii_domain, check_mail_address
 from sso.mail.content import LOGO_CID
 
-SMTP_TIMEOUT_S = 20
+SMTP_TIMEOUT_S = 20  # to connect, sign in and quit
+COMMAND_TIMEOUT_S = 120  # a server may ask others about the sender and the recipient
 # RFC 5321 4.5.3.2.6: a server may answer late that it has the mail, and a client that gives up sends it twice.
 ACCEPT_TIMEOUT_S = 600
 MAIL_FOLDER = "mail"  # in the data directory
@@ -49,18 +50,12 @@ def _embed(message: EmailMessage, logo: Logo) -> None:
 
 
 class _SmtpClient(smtplib.SMTP):
-    """Waits long for the reply to a message only: without an earlier reply, the server does not have the mail."""
-
-    def data(self, msg: Any) -> tuple[int, bytes]:
-        try:
-            return super().data(msg)
-        finally:
-            _set_timeout(self, SMTP_TIMEOUT_S)
+    """Waits longest for the reply to a message: without an earlier reply, the server does not have the mail."""
 
     def send(self, s: Any) -> None:
-        super().send(s)
         if isinstance(s, bytes):  # the message; commands are strings
             _set_timeout(self, ACCEPT_TIMEOUT_S)
+        super().send(s)
 
 
 class _SmtpsClient(_SmtpClient, smtplib.SMTP_SSL):
@@ -87,6 +82,7 @@ class Delivery:
                 if self._url.username:
                     server.login(unquote(self._url.username), unquote(self._url.password or ""))
                 server.ehlo_or_helo_if_needed()
+                _set_timeout(server, COMMAND_TIMEOUT_S)
                 server.send_message(message)
             finally:
                 _quit(server)
@@ -119,4 +115,5 @@ def _set_timeout(server: smtplib.SMTP, seconds: float) -> None:
 def _quit(server: smtplib.SMTP) -> None:
     """Whatever the server answers, it was decided before whether the mail is accepted."""
     with suppress(smtplib.SMTPException, OSError):
+        _set_timeout(server, SMTP_TIMEOUT_S)
         server.quit()

@@ -24,6 +24,8 @@ from tests.kit.server import Server
 from tests.perm.endpoints.conftest import FACTOR, Studio
 from tests.perm.endpoints.tokens import user_jwt
 
+pytestmark = pytest.mark.two_workers
+
 
 @dataclass(frozen=True)
 class Row:

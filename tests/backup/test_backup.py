@@ -16,7 +16,7 @@ from sso.backup import BackupError, create, postgres_tools
 from sso.backup import secrets as backup_secrets
 from sso.backup.base_backup import create_base_backup
 from sso.backup.postgres_tools import _for_libpq, find_program
-from sso.backup.restore import check_empty, keys_of_recovered
+from sso.backup.restore import check_empty, keys_of_recovered, missing_key_ids
 from sso.backup.secrets import Secrets
 from sso.backup.upgrade import Upgrade
 from sso.cli.upgrade_db import _from_backup
@@ -247,22 +247,25 @@ def test_recovery_needs_the_keys_of_the_recovered_database(dsn: str, tmp_path: P
     assert keys_of_recovered(empty, Secrets([old.text(), new.text()], {}), dsn) == [new.text(), old.text()]
 
 
-def test_recovery_into_the_time_of_a_key_change_needs_both_keys(dsn: str, tmp_path: Path) -> None:
+def test_recovery_into_the_time_of_a_key_change_names_the_key_that_is_missing(dsn: str, tmp_path: Path) -> None:
     """The signing keys are still sealed with the old key, and a newer secret with the new one."""
     old, new = MasterKey.generate(), MasterKey.generate()
     of_backup, both = Secrets([old.text()], {}), SecretText(f"{new.text()},{old.text()}")
     seal_signing_key(dsn, old)
     columns = "webhook_id, url, secret_sealed, position"
     execute(dsn, f"INSERT INTO webhooks ({columns}) VALUES ('w', '', 'v1.{new.id}.x', 0)")
-    with pytest.raises(BackupError, match=f"needs the master key {new.id}, which neither"):
-        keys_of_recovered(Settings(data_dir=tmp_path), of_backup, dsn)
-    with_both = Settings(data_dir=tmp_path, secret_key=both)
+    without_key, with_both = Settings(data_dir=tmp_path), Settings(data_dir=tmp_path, secret_key=both)
+    with_old = Settings(data_dir=tmp_path, secret_key=SecretText(old.text()))
+    for settings, secrets in ((without_key, of_backup), (with_old, None), (with_old, Secrets([new.text()], {}))):
+        assert missing_key_ids(settings, secrets, dsn) == [new.id]
+    assert missing_key_ids(without_key, Secrets([old.text(), new.text()], {}), dsn) == []
+    assert missing_key_ids(with_both, of_backup, dsn) == []
     assert keys_of_recovered(with_both, of_backup, dsn) == [new.text(), old.text()]
     for damaged in ("", "nonsense", "v1..x"):
         execute(dsn, f"UPDATE webhooks SET secret_sealed = '{damaged}'")
-        assert keys_of_recovered(Settings(data_dir=tmp_path), of_backup, dsn) == [old.text()]
+        assert missing_key_ids(without_key, of_backup, dsn) == []
     execute(dsn, "DROP TABLE webhooks CASCADE")  # a table that an earlier version did not have
-    assert keys_of_recovered(Settings(data_dir=tmp_path), of_backup, dsn) == [old.text()]
+    assert missing_key_ids(without_key, of_backup, dsn) == []
 
 
 def test_passphrase_must_come_from_a_terminal_or_a_file(server: Server, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from sso.db import connection_share
-from sso.db.connection_share import ConnectionShares
+from sso.db.connection_share import ConnectionShare, ConnectionShares
 from sso.db.database import Database
 from sso.db.errors import Unavailable
 from sso.db.statement import Statement
@@ -80,6 +80,22 @@ async def test_transactions_of_a_share_leave_connections_to_others(dsn: str, use
                 nursery.start_soon(call, number)
         assert len(busy) == 20
         assert max(busy) == connections
+
+
+@pytest.mark.parametrize("pool_size", [5, POOL])
+def test_evaluation_of_a_merge_keeps_its_connection(pool_size: int) -> None:
+    """It must not wait for the document of an administrator."""
+    shares = ConnectionShares(pool_size)
+
+    def share_of_evaluation() -> ConnectionShare:
+        with shares.limit_merge("user 1"), shares.limit_evaluation("project a"):
+            use = connection_share.current_share.get()
+            assert use is not None
+            return use.share
+
+    assert share_of_evaluation() is shares.merges
+    with of_roots(shares, 1):
+        assert share_of_evaluation() is shares.root
 
 
 @pytest.mark.parametrize("pool_size", range(5, 101))

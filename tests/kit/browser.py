@@ -165,6 +165,7 @@ def fresh_browser(server: Server, login: str, **options: Any) -> Browser:
 @contextmanager
 def each_worker(server: Server) -> Iterator[list[httpx.Client]]:
     """Yields one client for each worker: a connection stays with the worker that accepted it."""
+    assert server.settings["SSO_WORKERS"] != "1", "mark the file with two_workers"
     with ExitStack() as stack:
         by_worker: dict[str, httpx.Client] = {}
         for _ in range(300):

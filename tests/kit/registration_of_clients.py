@@ -12,7 +12,7 @@ import httpx
 from sso.core.path_ids import path_id
 from tests.admin.conftest import service_token
 from tests.kit.postgres import Postgres
-from tests.kit.server import NO_LIMITS, QUICK, Server, running
+from tests.kit.server import NO_LIMITS, QUICK, TWO_WORKERS, Server, running
 
 REGISTER = "/proxy/oauth/register"
 _numbers = itertools.count(1)
@@ -70,7 +70,7 @@ class RegistrationService:
 @contextmanager
 def registration_service(postgres: Postgres, folder: Path, **settings: str) -> Iterator[RegistrationService]:
     dsn = postgres.fresh()
-    own = {"SSO_DATABASE_URL": dsn, "SSO_DATABASE_POOL": "5"}
+    own = TWO_WORKERS | {"SSO_DATABASE_URL": dsn, "SSO_DATABASE_POOL": "5"}
     own |= {"SSO_CLIENT_REGISTRATION": "approved"} | settings
     with running(folder, **QUICK | NO_LIMITS | own) as server, server.client() as http:
         root = service_token(server, f"root{next(_numbers)}", 1)

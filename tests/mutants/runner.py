@@ -10,7 +10,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -127,7 +128,13 @@ class _MutantLoop:
             return True
         module = import_module(self._score.module.removesuffix(".py").replace("/", "."))
         begin = time.monotonic()
-        for mutant, status in _statuses(self._chosen, partial(self._start, session, module), self._is_over(begin)):
+        controls = [None] * PROCESSES  # the tests as they are, as many at a time as later: they must pass
+        start = partial(self._start, session, module)
+        for mutant, status in _statuses([*controls, *self._chosen], start, self._is_over(begin)):
+            if mutant is None:
+                if status != SURVIVED:
+                    return True
+                continue
             if status == SURVIVED:
                 self._score.survivors.append(description(self._source, mutant))
             else:
@@ -142,21 +149,23 @@ class _MutantLoop:
     def _is_over(self, begin: float) -> Callable[[], bool]:
         return lambda: bool(self._seconds) and time.monotonic() - begin > self._seconds
 
-    def _start(self, session: pytest.Session, module: ModuleType, mutant: Mutant) -> int:
-        """Returns the id of a process that runs the tests with the mutant."""
+    @staticmethod
+    def _start(session: pytest.Session, module: ModuleType, mutant: Mutant | None) -> int:
+        """Returns the id of a process that runs the tests, with the mutant if there is one."""
         child = os.fork()
         if child == 0:
-            _run_mutant(session, partial(install, module, mutant.tree))
+            _run_mutant(session, lambda: mutant and install(module, mutant.tree))
         return child
 
 
 def _statuses(
-    chosen: Iterable[Mutant], start: Callable[[Mutant], int], is_over: Callable[[], bool]
-) -> Iterator[tuple[Mutant, int]]:
+    chosen: Sequence[Mutant | None], start: Callable[[Mutant | None], int], is_over: Callable[[], bool]
+) -> Iterator[tuple[Mutant | None, int]]:
     """Runs as many mutants at a time as there are processors. Starts no more of them when the time is over."""
-    waiting, running = iter(chosen), dict[int, tuple[Mutant, float]]()
+    waiting, running = deque(chosen), dict[int, tuple[Mutant | None, float]]()
     while True:
-        while len(running) < PROCESSES and not is_over() and (mutant := next(waiting, None)):
+        while waiting and len(running) < PROCESSES and not is_over():
+            mutant = waiting.popleft()
             running[start(mutant)] = mutant, time.monotonic() + MAX_WAIT_S
         if not running:
             return
@@ -197,9 +206,11 @@ def _run_mutant(session: pytest.Session, prepare: Callable[[], None]) -> None:
 
 def _status(child: int, deadline: float) -> int | None:
     """Returns None if the process still runs. It is killed after the deadline."""
+    pid, status = os.waitpid(child, os.WNOHANG)
+    if pid:
+        return os.waitstatus_to_exitcode(status)
     if time.monotonic() > deadline:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         return -signal.SIGKILL
-    pid, status = os.waitpid(child, os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if pid else None
+    return None

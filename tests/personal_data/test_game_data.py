@@ -20,6 +20,8 @@ from tests.kit.webhook_receiver import WebhookReceiver, webhook_receiver
 from tests.perm.endpoints.conftest import Studio
 from tests.personal_data.conftest import unique_user
 
+pytestmark = pytest.mark.two_workers
+
 _numbers = itertools.count(800_400)
 STATES = "SELECT state, problem, tries, accepted FROM data_requests WHERE subject_id = $1 AND kind = 'remove'"
 

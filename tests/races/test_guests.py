@@ -20,7 +20,7 @@ from tests.perm.endpoints.conftest import Studio
 from tests.players.conftest import server  # noqa: F401 - the fixture of a server that accepts guests
 from tests.races.conftest import CONCURRENT
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.two_workers]
+pytestmark = pytest.mark.timeout(120)
 
 
 async def post_all(clients: list[httpx.AsyncClient], device: Device, bodies: list[bytes]) -> list[httpx.Response]:

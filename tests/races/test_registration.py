@@ -14,16 +14,16 @@ from tests.kit.browser import VISIT, Browser, query
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres
 from tests.kit.registration import mailed_code, mailed_link, mails_to, new_address, request_mail
-from tests.kit.server import Server, running
+from tests.kit.server import TWO_WORKERS, Server, running
 from tests.races.conftest import CONCURRENT
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
-pytestmark = [pytest.mark.timeout(120 + ROUNDS * 20), pytest.mark.two_workers]
+pytestmark = pytest.mark.timeout(120 + ROUNDS * 20)
 
 
 @pytest.fixture(scope="module")
 def open_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    settings = OPEN | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_REGISTRATION_CHALLENGE": "off"}
+    settings = OPEN | TWO_WORKERS | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_REGISTRATION_CHALLENGE": "off"}
     with running(tmp_path_factory.mktemp("race"), **settings) as server:
         yield server
 

@@ -40,17 +40,22 @@ class Admission:
 
     def refuses(self, head: bytes) -> bool:
         """Returns whether the request with this head must be refused."""
-        if not self.is_overloaded or head.startswith(HEALTH_CHECKS):
+        if not self.is_overloaded:
+            self._lift_after_calm()
+            return False
+        if head.startswith(HEALTH_CHECKS):
             return False
         now = trio.current_time()
-        if now > max(self._finished, self._overloaded) + CALM_S:
-            self._max_active = math.inf
-            return False
         if now >= max(self._finished, self._tried) + EVIDENCE_S:
             self._tried = now
             return False
         self._overloaded = now
         return True
+
+    def _lift_after_calm(self) -> None:
+        """Ends an overload after which no requests came: none of them has shown that it is over."""
+        if self._max_active < math.inf and trio.current_time() > max(self._finished, self._overloaded) + CALM_S:
+            self._max_active = math.inf
 
     def start(self) -> float:
         """Counts a request. Returns the time, for ``finish``."""

@@ -279,9 +279,9 @@ class Connection:
                 remaining = remaining[self.sock.send(remaining) :]
 
     def _read_available(self) -> bytes:
-        """Returns the bytes that have already arrived. After an accept or a pause there usually are some.
+        """Returns the bytes that have already arrived.
 
-        That saves a switch of tasks and two system calls.
+        After an accept or a pause there usually are some, which saves two system calls.
         """
         try:
             return self.sock.recv(MAX_HEAD_READ)

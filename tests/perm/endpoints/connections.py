@@ -66,10 +66,16 @@ def _holder(socket: str, pids: Sequence[int]) -> int:
     raise AssertionError("no worker has this connection")
 
 
+def _several_workers(server: Server) -> list[int]:
+    workers = server.workers()
+    assert len(workers) > 1, "mark the file with two_workers"
+    return workers
+
+
 def connect_to_each_worker(server: Server, user: ApiUser) -> list[Connection]:
     """Open connections until every worker has one; returns one for each worker."""
     by_worker: dict[int, Connection] = {}
-    workers = server.workers()
+    workers = _several_workers(server)
     for _ in range(500):
         connection = Connection(server, user)
         if by_worker.setdefault(connection.worker(server), connection) is not connection:
@@ -83,6 +89,7 @@ def run_concurrently(
     server: Server, calls: Sequence[tuple[ApiUser, Callable[[Connection], ApiResponse]]]
 ) -> list[ApiResponse]:
     """Run all requests at the same time, each over a new connection."""
+    _several_workers(server)
     start = threading.Barrier(len(calls))
 
     def run(item: tuple[ApiUser, Callable[[Connection], ApiResponse]]) -> ApiResponse:

@@ -16,6 +16,8 @@ from tests.kit.browser import query
 from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
 from tests.perm.endpoints.connections import run_concurrently
 
+pytestmark = pytest.mark.two_workers
+
 _ADD_ROLES = """INSERT INTO roles (application_id, name, condition)
     SELECT $1::int, 'r' || n, $3::jsonb FROM generate_series(1, $2::int) AS n"""
 _NEW_REVISION = "UPDATE applications SET revision = revision + 1 WHERE application_id = $1"

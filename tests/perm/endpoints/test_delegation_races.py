@@ -16,7 +16,7 @@ _numbers = itertools.count(1)
 Write = Callable[[Connection], ApiResponse]
 
 # It adds hundreds of users, whom other tests would read.
-pytestmark = pytest.mark.timeout(60 + 30 * TIMES)
+pytestmark = [pytest.mark.timeout(60 + 30 * TIMES), pytest.mark.two_workers]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ TIMES = max(1, ROUNDS // 10)
 _numbers = itertools.count(1)
 
 # It adds many users, whom other tests would read.
-pytestmark = pytest.mark.timeout(60 + 30 * TIMES)
+pytestmark = [pytest.mark.timeout(60 + 30 * TIMES), pytest.mark.two_workers]
 
 
 def race(studio: Studio, user: ApiUser, calls: Sequence[Callable[[Connection], ApiResponse]]) -> Counter[int]:

@@ -11,6 +11,8 @@ from tests.kit.browser import query
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.connections import Connection, run_concurrently
 
+pytestmark = pytest.mark.two_workers
+
 COPY = """INSERT INTO projects SELECT (jsonb_populate_record(p, jsonb_build_object('id', p.id || '_' || number))).*
     FROM projects p, generate_series(2, CAST($2 AS int)) number WHERE p.id = $1"""
 _numbers = itertools.count(1)

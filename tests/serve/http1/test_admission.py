@@ -85,6 +85,18 @@ async def test_overload_whose_last_requests_are_followed_by_silence_is_over(auto
         admission.start()
 
 
+async def test_silence_while_requests_hang_does_not_end_an_overload(autojump_clock: MockClock) -> None:
+    """Clients that obey Retry-After come back at the same time."""
+    admission = Admission()
+    began = await slow_burst(admission)
+    for _ in range(2 * SOME):
+        admission.finish(began.pop())
+    assert admission.refuses(REQUEST)
+    await trio.sleep(CALM_S + 0.1)
+    admitted = sum(not admission.refuses(REQUEST) for _ in range(10))
+    assert admitted == 1, "one shows whether the overload is over"
+
+
 async def test_overload_ends_while_many_requests_wait_for_something_else(autojump_clock: MockClock) -> None:
     admission = Admission()
     began = await slow_burst(admission)
