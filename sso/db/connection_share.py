@@ -77,6 +77,7 @@ class ConnectionShares:
         its connection.
         """
         outer = current_share.get()
+        use: AbstractContextManager[None]
         if outer is not None and outer.share is self.root:
             use = _use(self.root, ("evaluation", *lanes))
         elif outer is not None and outer.is_merge:

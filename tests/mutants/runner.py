@@ -154,8 +154,12 @@ class _MutantLoop:
         """Returns the id of a process that runs the tests, with the mutant if there is one."""
         child = os.fork()
         if child == 0:
-            _run_mutant(session, lambda: mutant and install(module, mutant.tree))
+            _run_mutant(session, partial(install, module, mutant.tree) if mutant else _nothing)
         return child
+
+
+def _nothing() -> None:
+    """Changes nothing, for a control."""
 
 
 def _statuses(
