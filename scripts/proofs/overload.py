@@ -1,7 +1,8 @@
 """Three times as many requests as the service can answer: it goes on answering as many as it can, and refuses the rest.
 
 The requests are the mix of ``scripts/bench latency``. They arrive at fixed times, whether or not earlier ones were
-answered, as those of many independent clients do.
+answered, as those of many independent clients do. The peak is measured before and after each overload, because the
+speed of a virtual machine changes from one minute to the next.
 """
 
 import statistics
@@ -19,13 +20,16 @@ from tests.kit import postgres
 
 MAX_LAG_S = 0.25  # of 95 % of the requests: clients that send them later than they are due do not prove anything
 NOT_SENT = "no connection"  # all connections of the clients are in use
+ROUNDS = 3
+PHASES = 8  # of equal length: an overload in each round, a part of one after it, and the peaks between
+OTHER_S = 45  # to start and to wait
 FACTOR = 3
 MIN_GOODPUT = 0.8  # of the peak
 MAX_REFUSAL_S = 1.0
 RECOVERY_S = 5.0
 WORKERS = 1  # the clients need the rest of the machine
 INVARIANTS = [
-    f"At {FACTOR} times the peak, at least {MIN_GOODPUT:.0%} of the peak is answered.",
+    f"At {FACTOR} times the peak, at least {MIN_GOODPUT:.0%} of the peak is answered, in the median round.",
     f"Every other request gets 503 with Retry-After, 95 % of them within {MAX_REFUSAL_S:.0f} s.",
     f"{RECOVERY_S:.0f} s after the overload, no request is refused.",
 ]
@@ -33,7 +37,7 @@ INVARIANTS = [
 
 def run(minutes: float, progress: Progress) -> PartResult:
     result = PartResult(invariants=list(INVARIANTS))
-    seconds = max(3.0, min(60.0, minutes * 60 / 6))
+    seconds = max(1.0, min(20.0, (minutes * 60 - OTHER_S) / PHASES))
     raise_open_file_limit()
     settings = {"SSO_WORKERS": str(WORKERS), "SSO_GSID_HEARTBEAT_S": str(HEARTBEAT_S)}
     with postgres.running() as database, running_service(database.fresh(), **settings) as (server, target):
@@ -47,14 +51,21 @@ def run(minutes: float, progress: Progress) -> PartResult:
 
 def _prove(result: PartResult, load: Load, seconds: float, progress: Progress) -> None:
     progress("finding the peak …")
-    peak = load.contest.capacity = load.capacity(seconds)
-    progress(f"the peak is {peak:.0f} requests a second; {FACTOR} times that for {seconds:.0f} s …")
-    _judge_overload(result, load, _measure(result, "overload", load, FACTOR * 100, seconds))
-    time.sleep(RECOVERY_S)
-    progress("half of the peak, after the overload …")
-    recovered = _measure(result, "afterwards", load, 50, seconds / 3)
-    if recovered.failures:
-        result.violations.append(f"after the overload: {dict(recovered.failures)}")
+    before, shares = load.capacity(seconds), []
+    for number in range(1, ROUNDS + 1):
+        load.contest.capacity = before
+        progress(f"round {number} of {ROUNDS}: {FACTOR} times the peak of {before:.0f} requests a second …")
+        overload = _measure(result, "overload", load, FACTOR * 100, seconds)
+        _judge_refusals(result, overload)
+        time.sleep(RECOVERY_S)
+        recovered = _measure(result, "afterwards", load, 50, seconds / 3)
+        if recovered.failures:
+            result.violations.append(f"after the overload: {dict(recovered.failures)}")
+        after = load.capacity(seconds)
+        shares.append(_answered(load, overload) / statistics.mean((before, after)))
+        before = after
+    if statistics.median(shares) < MIN_GOODPUT:
+        result.violations.append(f"{', '.join(f'{share:.0%}' for share in shares)} of the peak were answered")
 
 
 def _measure(result: PartResult, phase: str, load: Load, percent: int, seconds: float) -> Figures:
@@ -69,7 +80,7 @@ def _measure(result: PartResult, phase: str, load: Load, percent: int, seconds: 
         {
             "Phase": phase,
             "Peak a second": round(load.contest.capacity),
-            "Answered a second": round(figures.answered(kinds) / figures.seconds),
+            "Answered a second": round(_answered(load, figures)),
             "p95 of answers ms": _p95_ms(answers),
             "503": figures.failures[REFUSED],
             "p95 of refusals ms": _p95_ms(figures.refusals),
@@ -81,13 +92,14 @@ def _measure(result: PartResult, phase: str, load: Load, percent: int, seconds: 
     return figures
 
 
-def _judge_overload(result: PartResult, load: Load, overload: Figures) -> None:
-    peak, lag_ms, refusal_ms = load.contest.capacity, _p95_ms(overload.lags), _p95_ms(overload.refusals)
+def _answered(load: Load, figures: Figures) -> float:
+    return figures.answered(load.contest.shares) / figures.seconds
+
+
+def _judge_refusals(result: PartResult, overload: Figures) -> None:
+    lag_ms, refusal_ms = _p95_ms(overload.lags), _p95_ms(overload.refusals)
     if lag_ms > MAX_LAG_S * 1000:
         result.violations.append(f"the clients sent their requests {lag_ms} ms late, so nothing is proven")
-    goodput = overload.answered(load.contest.shares) / overload.seconds
-    if goodput < MIN_GOODPUT * peak:
-        result.violations.append(f"{goodput:.0f} of {peak:.0f} requests a second were answered under overload")
     # A poll is held until the request that ends its session is accepted.
     failed = {name for kind, figures in overload.kinds.items() if kind != POLL for name in figures.failures}
     if refusal_ms > MAX_REFUSAL_S * 1000 or failed - {REFUSED, NOT_SENT}:
