@@ -1,5 +1,6 @@
 """The refresh token grant without a server: what is refused with which error, what is revoked, and what is logged."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from structlog.testing import capture_logs
 
 from sso.core.encryption import Keyring, MasterKey
 from sso.core.errors import ApiError
+from sso.db.statement import Statement
 from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
 from sso.oauth.errors import (
     InvalidClient,
@@ -16,6 +18,8 @@ from sso.oauth.errors import (
     InvalidTarget,
     UnauthorizedClient,
 )
+from sso.oauth.model import Client
+from sso.oauth.tokens.store import RotationResult
 from sso.services import Services
 from tests.kit.oauth import pkce
 from tests.kit.operator_changes import disable_client
@@ -35,6 +39,9 @@ from tests.oauth.in_process import (
 
 BASIC = ClientCredentials("shop", secrets=(SECRET,))
 OTHER_URI = f"{URI}/elsewhere"
+DELETE_CLIENTS = Statement("DELETE FROM oauth_clients WHERE client_id = 'shop'")
+DELETE_GRANTS = Statement("DELETE FROM oauth_grants")
+DISABLE_USERS = Statement("UPDATE users SET disabled = true")
 
 
 async def new_refresh_token(services: Services, profile: str = "oidc", **fields: Any) -> str:
@@ -132,6 +139,51 @@ async def test_client_that_was_removed_or_disabled_is_refused(services: Services
     assert isinstance(await refused(services, token), InvalidRequest | InvalidClient)
 
 
+@pytest.mark.parametrize("is_cached", [True, False])
+async def test_client_that_was_deleted_is_refused(services: Services, keyring: Keyring, is_cached: bool) -> None:
+    """Also with an idempotency key while the master key is changed."""
+    keyring.keys = (*keyring.keys, MasterKey.generate())
+    token = await new_refresh_token(services)
+    clients = services.oauth.token_endpoint._refresh_token._clients
+    client = await clients.read("shop")
+    assert client
+    clients.put(client)
+    await services.database.value(DELETE_CLIENTS)
+    if not is_cached:
+        clients._clients.clear()
+    error = await refused(services, token, BEARER_ONLY, key="key")
+    assert (type(error), error.message) == (InvalidRequest, "the refresh token is not valid")
+
+
+async def test_token_of_a_disabled_user_or_an_ended_grant_is_no_replay(services: Services) -> None:
+    token = await new_refresh_token(services)
+    await services.database.value(DISABLE_USERS)
+    with capture_logs() as logs:
+        assert isinstance(await refused(services, token), InvalidGrant)
+        assert isinstance(await refused(services, token, CREDENTIALS, uri=""), InvalidGrant)
+        await services.database.value(DELETE_GRANTS)
+        assert isinstance(await refused(services, token), InvalidGrant)
+        assert isinstance(await refused(services, token, CREDENTIALS, uri=""), InvalidClient)
+    assert [entry for entry in logs if entry["event"] == "oauth.refresh_replayed"] == []
+
+
+async def test_request_that_lost_a_race_is_tried_again_with_the_same_proof(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, proof = await new_refresh_token(services), new_proof(services)
+    store = services.oauth.token_endpoint._refresh_token._token_store
+    rotate, results = store.rotate, list[RotationResult | None]()
+
+    async def lose_the_first(client: Client, grant_id: str, token_id: str, uri: str, secret: Any, *rest: Any) -> Any:
+        result = await rotate(client, grant_id, token_id, uri, secret if results else None, *rest)
+        results.append(result)
+        return replace(result, authenticated=True, lost_race=True) if result and len(results) == 1 else result
+
+    monkeypatch.setattr(store, "rotate", lose_the_first)
+    assert await refresh(services, BASIC, token, proof=proof)
+    assert len(results) == 2
+
+
 @pytest.mark.parametrize(("profile", "uri", "is_refused"), [("oidc", "", False), ("strict", "", True)])
 async def test_redirect_uri_is_optional_in_the_standard(
     services: Services, profile: str, uri: str, is_refused: bool
@@ -168,6 +220,8 @@ async def test_new_secret_counts_although_the_old_one_is_cached(services: Servic
     assert isinstance(await refused(services, token), InvalidClient)
     new = ClientCredentials("shop", secrets=("a-new-secret-of-the-shop",))
     assert await refresh(services, new, token)
+    clients = services.oauth.token_endpoint._refresh_token._clients
+    assert clients.cached("shop") == await clients.read("shop")
 
 
 async def test_client_without_the_grant_is_refused(services: Services) -> None:
