@@ -53,7 +53,7 @@ def _section(name: str, part: PartReport) -> Iterator[str]:
     yield from (title, "-" * len(title), "")
     if part.purpose:
         yield from (part.purpose, "")
-    yield from _list("Violations:", part.violations)
+    yield from _list("Violations:", [text.partition("; ")[0] for text in part.violations])  # the report has all of it
     yield from _list("Checked:", part.invariants)
     if part.faults:
         yield from _table(("Fault", "Injected"), part.faults.items())
