@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -63,11 +63,12 @@ async def _write(local: LocalServices, file: Path, output: BinaryIO, progress: P
     from sso.state.user_export import export_users
 
     actor, count = AuditActor(operator=command_line_account()), 0
-    async for record in export_users(local.database, local.keyring, actor, secrets=with_hashes):
-        with _write_failures(file):
-            output.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-        count += 1
-        progress.show(f"{count:,} users")
+    async with aclosing(export_users(local.database, local.keyring, actor, secrets=with_hashes)) as records:
+        async for record in records:
+            with _write_failures(file):
+                output.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+            count += 1
+            progress.show(f"{count:,} users")
     return count
 
 

@@ -1,6 +1,6 @@
 """Writes all users in the form in which they are imported, for moving to another service."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from sso.accounts.model import User
@@ -18,7 +18,7 @@ PAGE = 500
 
 async def export_users(
     database: Database, keyring: Keyring, actor: AuditActor, *, secrets: bool
-) -> AsyncIterator[dict[str, Any]]:
+) -> AsyncGenerator[dict[str, Any], None]:
     """Yields each user, with ``secrets`` also the password hash and the secret of the authenticator app.
 
     The audit entry is written before the first user is read, so that an export that ends early has one, too.

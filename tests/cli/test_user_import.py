@@ -345,6 +345,7 @@ def _file(text: str) -> io.StringIO:
 def test_export_to_a_full_disk_is_reported_in_one_line(
     studio: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    studio.apply({"users": [{"login": "exported@example.com"}]})
     file = tmp_path / "users.jsonl"
     with Path("/dev/full").open("wb") as full:
         monkeypatch.setattr(export, "_create", lambda _: full)
