@@ -18,7 +18,7 @@ def unsigned_jwt(kid: str) -> str:
 
 
 class SlowTransport(httpx.AsyncBaseTransport):
-    """Answers with the key set when it is told to."""
+    """Holds each request for the key set until the test releases it."""
 
     def __init__(self) -> None:
         self.asked, self.answer = anyio.Event(), anyio.Event()

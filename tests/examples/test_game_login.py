@@ -63,9 +63,11 @@ def cpp_game(tmp_path_factory: pytest.TempPathFactory) -> Command:
     headers = [Path("/usr/include"), *Path("/usr/include").glob("*-linux-gnu*")]
     for header in ("curl/curl.h", "openssl/evp.h"):
         if not any((folder / header).exists() for folder in headers):
-            pytest.skip(f"the C++ example is not built: {header} is missing (libcurl4-openssl-dev, libssl-dev)")
+            pytest.skip(
+                f"the C++ example is not built: {header} is missing: apt-get install libcurl4-openssl-dev libssl-dev"
+            )
     if not shutil.which("g++"):
-        pytest.skip("the C++ example is not built: g++ is not installed")
+        pytest.skip("the C++ example is not built: apt-get install g++")
     program = str(tmp_path_factory.mktemp("cpp") / "game_login")
     flags = ("-std=c++17", "-Wall", "-Wextra", "-Werror")
     build("g++", *flags, str(EXAMPLES / "cpp/game_login.cpp"), "-lcurl", "-lcrypto", "-o", program)
@@ -75,9 +77,9 @@ def cpp_game(tmp_path_factory: pytest.TempPathFactory) -> Command:
 @pytest.fixture(scope="module")
 def csharp_game(tmp_path_factory: pytest.TempPathFactory) -> Command:
     if not shutil.which("mcs") or not shutil.which("mono"):
-        pytest.skip("the C# example is not built: Mono is not installed (mono-mcs, mono-devel)")
+        pytest.skip("the C# example is not built: apt-get install mono-mcs mono-devel")
     if not Path("/usr/lib/mono/4.5/System.Web.Extensions.dll").exists():
-        pytest.skip("the C# example is not built: a library of Mono is missing (mono-devel)")
+        pytest.skip("the C# example is not built: apt-get install mono-devel")
     program = str(tmp_path_factory.mktemp("csharp") / "GameLogin.exe")
     libraries = ("-r:System.Net.Http", "-r:System.Web.Extensions")
     sources = (str(EXAMPLES / "csharp/GameLogin.cs"), str(Path(__file__).parent / "MonoShim.cs"))
@@ -106,7 +108,7 @@ def test_python_example_explains_its_arguments(python_game: Command) -> None:
 
 def test_cpp_example_builds_with_cmake(cpp_game: Command, tmp_path: Path) -> None:
     if not shutil.which("cmake"):
-        pytest.skip("cmake is not installed")
+        pytest.skip("cmake is not installed: apt-get install cmake")
     build("cmake", "-S", str(EXAMPLES / "cpp"), "-B", str(tmp_path))
     build("cmake", "--build", str(tmp_path))
     assert (tmp_path / "game_login").exists()

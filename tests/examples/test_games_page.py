@@ -131,7 +131,7 @@ def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def key(key_folder: Path) -> dict[str, str]:
     """A key made by the shell example, which the other examples use."""
     if not shutil.which("openssl"):
-        pytest.skip("openssl is not installed")
+        pytest.skip("openssl is not installed: apt-get install openssl")
     code = f'{block("bash")}\nprintf \'%s\\n%s\\n\' "$public_key" "$signature"'
     public_key, signature = execute(key_folder, "bash", "-ec", f"body={json.dumps('X')}\n{code}")
     return {"public_key": public_key, "of_x": signature}
@@ -183,7 +183,7 @@ def test_python_example_signs(
     assert_signature_works(quick, key, sign)
 
 
-@pytest.mark.skipif(not shutil.which("node"), reason="Node is not installed")
+@pytest.mark.skipif(not shutil.which("node"), reason="Node is not installed: apt-get install nodejs")
 def test_node_example_signs(quick: Server, key: dict[str, str], key_folder: Path) -> None:
     def sign(body: str) -> str:
         code = f"const body = {json.dumps(body)};\n{block('javascript')}\nconsole.log(publicKey + '\\n' + signature)"
@@ -194,7 +194,7 @@ def test_node_example_signs(quick: Server, key: dict[str, str], key_folder: Path
     assert_signature_works(quick, key, sign)
 
 
-@pytest.mark.skipif(not shutil.which("php"), reason="PHP is not installed")
+@pytest.mark.skipif(not shutil.which("php"), reason="PHP is not installed: apt-get install php-cli")
 def test_php_example_signs(quick: Server, key: dict[str, str], key_folder: Path) -> None:
     """The PHP example sends the public key as base64 of PEM."""
 

@@ -127,7 +127,7 @@ async def test_login_is_not_repeated_after_its_answer_was_read(
 
 
 @takes_long
-@pytest.mark.skipif(not shutil.which("haproxy"), reason="haproxy is not installed")
+@pytest.mark.skipif(not shutil.which("haproxy"), reason="haproxy is not installed: apt-get install haproxy")
 @pytest.mark.parametrize("then", [keep, close, reset])
 async def test_login_is_not_repeated_behind_haproxy(
     server: Server, tmp_path: Path, then: Callable[[Connection], Awaitable[None]]
