@@ -3,12 +3,11 @@
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
 from sso.db.standalone import fetch_value
-from sso.db.tables import metadata
+from sso.db.tables import sealed_columns
 
 HAS_TABLE = "SELECT to_regclass('signing_keys')::text"
 NEEDED = """SELECT array_agg(DISTINCT split_part(private_sealed, '.', 2)) FROM signing_keys
     WHERE retired IS NULL AND (published_until IS NULL OR published_until > now())"""
-
 COLUMNS = """SELECT array_agg(table_name || '.' || column_name) FROM information_schema.columns
     WHERE table_schema = 'public'"""
 
@@ -46,9 +45,8 @@ def all_needed_key_ids(dsn: str) -> set[str]:
     present = set(fetch_value(dsn, COLUMNS) or ())
     ids = [
         f"SELECT substring({column.name} FROM '^v1[.]([0-9a-f]+)[.]') AS id FROM {table.name}"
-        for table in metadata.sorted_tables
-        for column in table.columns
-        if "sealed" in column.info and table.name != "signing_keys" and f"{table.name}.{column.name}" in present
+        for table, column in sealed_columns()
+        if table.name != "signing_keys" and f"{table.name}.{column.name}" in present
     ]
     others = f"SELECT array_agg(id) FROM ({' UNION '.join(ids)}) AS ids WHERE id IS NOT NULL"
     return needed_key_ids(dsn) | set((fetch_value(dsn, others) if ids else None) or ())

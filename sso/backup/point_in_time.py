@@ -99,16 +99,15 @@ def restore_base(
                 last_change = _wait_for_promotion(server, replaying)
                 fetch_value(server.dsn, FORGET_NODES)
                 keys = restore.keys_of_recovered(settings, secrets, server.dsn)
-                missing_keys = restore.missing_key_ids(settings, secrets, server.dsn)
             if secrets is not None:
-                restore.restore_keys(settings, replace(secrets, master_keys=keys))
+                restore.restore_keys(settings, replace(secrets, master_keys=keys.texts))
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
         os.sync()
         new.rename(data)
         sync(home)
-    return Recovery(last_change, missing_keys)
+    return Recovery(last_change, keys.missing)
 
 
 def _copy(backup: BaseBackup, target: Path, progress: Callable[[int, int], None]) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from sso.backup import BackupError, postgres_tools
@@ -36,11 +37,23 @@ def check_keys(settings: Settings, secrets: Secrets | None) -> None:
         )
 
 
-def keys_of_recovered(settings: Settings, secrets: Secrets | None, dsn: str) -> list[str]:
-    """Returns the master keys of the settings and of the backup, those that the recovered database needs first.
+@dataclass(frozen=True)
+class RecoveredKeys:
+    """The master keys of the settings and of a backup, those that the recovered database needs first.
 
-    The key may have been changed between the backup and the moment of the recovery. Raises BackupError if the service
-    could not decrypt its signing keys, unless neither the settings nor the backup have a key.
+    A single damaged value of long ago must not prevent a recovery, and a key can be added later. So ``missing`` has the
+    ids of keys that some secrets need, and that the service does not get.
+    """
+
+    texts: list[str]
+    missing: list[str]
+
+
+def keys_of_recovered(settings: Settings, secrets: Secrets | None, dsn: str) -> RecoveredKeys:
+    """Returns the keys. They may have been changed between the backup and the moment of the recovery.
+
+    Raises BackupError if the service could not decrypt its signing keys, unless neither the settings nor the backup
+    have a key.
     """
     present = master_keys(settings) if has_master_keys(settings) else []
     keys = {key_id(text): text for text in [*present, *(secrets.master_keys if secrets else [])]}
@@ -57,18 +70,9 @@ def keys_of_recovered(settings: Settings, secrets: Secrets | None, dsn: str) -> 
             "unset SSO_SECRET_KEY to use the keys of the backup"
         )
     all_needed = all_needed_key_ids(dsn)
-    return [keys[name] for name in sorted(keys, key=lambda name: name not in all_needed)]
-
-
-def missing_key_ids(settings: Settings, secrets: Secrets | None, dsn: str) -> list[str]:
-    """Returns the ids of the master keys that some secrets of the recovered database need, and that it does not get.
-
-    A single damaged value of long ago must not prevent a recovery, and a key can be added later.
-    """
-    texts = master_keys(settings) if has_master_keys(settings) else []
-    if secrets is not None and settings.secret_key is None:
-        texts = [*texts, *secrets.master_keys]
-    return sorted(all_needed_key_ids(dsn) - set(map(key_id, texts))) if texts else []
+    used = set(map(key_id, present)) if settings.secret_key is not None else keys.keys()
+    texts = [keys[name] for name in sorted(keys, key=lambda name: name not in all_needed)]
+    return RecoveredKeys(texts, sorted(all_needed - used) if used else [])
 
 
 def check_empty(dsn: str) -> None:

@@ -12,7 +12,8 @@ import trio
 
 from sso.core.encryption import EncryptionError, Keyring
 from sso.db.database import Database
-from sso.keys.sealed_value_store import SealedValue, read_page, replace_values, sealed_columns
+from sso.db.tables import sealed_columns
+from sso.keys.sealed_value_store import SealedValue, read_page, replace_values
 
 STEP_VALUES = 100  # values that one statement replaces
 RETRY_S = 0.2  # pause before values that other transactions have locked are tried again

@@ -8,7 +8,6 @@ from sqlalchemy import Column, Table
 
 from sso.core.encryption import column_purpose
 from sso.db.statement import Statement
-from sso.db.tables import metadata
 from sso.db.transaction import Row, Runner, Transaction
 
 PAGE_ROWS = 1000  # rows that one statement reads
@@ -26,10 +25,6 @@ class SealedValue:
     @property
     def purpose(self) -> str:
         return column_purpose(f"{self.table.name}.{self.column.name}", self.key)
-
-
-def sealed_columns() -> list[tuple[Table, Column[Any]]]:
-    return [(table, column) for table in metadata.sorted_tables for column in table.columns if "sealed" in column.info]
 
 
 async def read_page(

@@ -18,11 +18,11 @@ from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purp
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.tables import metadata
+from sso.db.tables import metadata, sealed_columns
 from sso.keys import reseal as reseal_module
 from sso.keys import sealed_value_store
 from sso.keys.reseal import Reseal, ResealIncomplete
-from sso.keys.sealed_value_store import SealedValue, sealed_columns
+from sso.keys.sealed_value_store import SealedValue
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 from sso.oauth.clients.store import secret_purpose

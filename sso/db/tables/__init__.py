@@ -15,7 +15,7 @@ from sso.db.tables.accounts import (
 )
 from sso.db.tables.bans import banned_identities, user_bans
 from sso.db.tables.changes import change_events, change_stream, webhook_failures, webhooks
-from sso.db.tables.columns import metadata
+from sso.db.tables.columns import metadata, sealed_columns
 from sso.db.tables.gsid import game_sessions, game_violations
 from sso.db.tables.impersonations import impersonations
 from sso.db.tables.oauth import (
@@ -113,6 +113,7 @@ __all__ = [
     "role_assignments",
     "roles",
     "schema_compatibility",
+    "sealed_columns",
     "service_figures",
     "session_tokens",
     "sign_ins",

@@ -1,6 +1,21 @@
 """Columns and indexes that several tables have."""
 
-from sqlalchemy import ARRAY, BigInteger, Boolean, Column, DateTime, ForeignKey, Index, MetaData, Text, func, text
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    ForeignKey,
+    Index,
+    MetaData,
+    Table,
+    Text,
+    func,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 
 metadata = MetaData(
@@ -13,6 +28,11 @@ metadata = MetaData(
 )
 
 SEALED = {"sealed": True}
+
+
+def sealed_columns() -> list[tuple[Table, Column[Any]]]:
+    """Returns the columns with encrypted values, with their tables."""
+    return [(table, column) for table in metadata.sorted_tables for column in table.columns if "sealed" in column.info]
 
 
 def timestamp_column(name: str, *, nullable: bool = False) -> Column[object]:
