@@ -99,7 +99,7 @@ class ConnectionShares:
         """
         outer = current_share.get()
         if outer is not None and outer.share is self.root:
-            return _use(self.root, ("evaluation", *lanes))
+            return self.limit_evaluation(*lanes)
         return _use(self.merges, (*(outer.lanes if outer else ()), *lanes), is_merge=True)
 
 

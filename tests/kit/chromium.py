@@ -2,6 +2,8 @@
 
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 
 from playwright.sync_api import Browser, Error, Playwright
 
@@ -22,10 +24,8 @@ def find_chromium() -> str | None:
 
 def launch_chromium(driver: Playwright, program: str, arguments: Sequence[str] = ()) -> Browser:
     """Starts Chromium. Its process crashes at the start once in some hundred times, so this tries again."""
-    for number in range(1, _STARTS + 1):
-        try:
-            return driver.chromium.launch(executable_path=program, args=[*_ARGUMENTS, *arguments])
-        except Error:
-            if number == _STARTS:
-                raise
-    raise AssertionError("unreachable")
+    launch = partial(driver.chromium.launch, executable_path=program, args=[*_ARGUMENTS, *arguments])
+    for _ in range(_STARTS - 1):
+        with suppress(Error):
+            return launch()
+    return launch()

@@ -29,6 +29,15 @@ async def slow_burst(admission: Admission) -> list[float]:
     return began
 
 
+async def overload(admission: Admission) -> list[float]:
+    """Returns when the requests began that are still in progress."""
+    began = await slow_burst(admission)
+    for _ in range(2 * SOME):
+        admission.finish(began.pop())
+    assert admission.refuses(REQUEST)
+    return began
+
+
 async def test_many_slow_requests_are_an_overload_and_held_ones_are_not(autojump_clock: MockClock) -> None:
     admission = Admission()
     began = await slow_burst(admission)
@@ -73,10 +82,7 @@ async def test_overloaded_process_works_at_as_many_requests_as_it_finishes_in_ti
 
 async def test_overload_whose_last_requests_are_followed_by_silence_is_over(autojump_clock: MockClock) -> None:
     admission = Admission()
-    began = await slow_burst(admission)
-    for _ in range(2 * SOME):
-        admission.finish(began.pop())
-    assert admission.refuses(REQUEST)
+    began = await overload(admission)
     while began:
         admission.finish(began.pop())
     await trio.sleep(CALM_S + 0.1)
@@ -88,10 +94,7 @@ async def test_overload_whose_last_requests_are_followed_by_silence_is_over(auto
 async def test_silence_while_requests_hang_does_not_end_an_overload(autojump_clock: MockClock) -> None:
     """Clients that obey Retry-After come back at the same time."""
     admission = Admission()
-    began = await slow_burst(admission)
-    for _ in range(2 * SOME):
-        admission.finish(began.pop())
-    assert admission.refuses(REQUEST)
+    await overload(admission)
     await trio.sleep(CALM_S + 0.1)
     admitted = sum(not admission.refuses(REQUEST) for _ in range(10))
     assert admitted == 1, "one shows whether the overload is over"
