@@ -1,7 +1,6 @@
 """Health and readiness endpoints, for load balancers and orchestrators."""
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from quart import Blueprint, Response, request
 
 from sso.db.database import Database
@@ -9,8 +8,7 @@ from sso.db.errors import DatabaseError
 from sso.web.response import reply
 
 
-@dataclass
-class Health:
+class Health(Struct):
     draining: bool = False
 
 

@@ -4,8 +4,8 @@ This file has more than 300 lines because it names all of them.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from msgspec import Struct
 from quart import Blueprint
 
 from sso.accounts.account_page.pages import account_pages
@@ -90,8 +90,7 @@ from sso.web import brand, language_switcher
 RESETS_DIVISOR = 6  # a network may request a sixth as many password reset links as it may have failed logins
 
 
-@dataclass(frozen=True)
-class PageServices:
+class PageServices(Struct, frozen=True):
     """The objects that several pages share."""
 
     visitor: Visitor

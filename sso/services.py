@@ -5,7 +5,8 @@ This file has more than 300 lines because all of them are built in one place.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.bans.ending import BanExpiry
@@ -87,8 +88,7 @@ from sso.web.forwarding_monitor import ForwardingMonitor
 from sso.webhooks.wiring import build_webhooks, receiver_urls
 
 
-@dataclass(frozen=True)
-class Services:
+class Services(Struct, frozen=True):
     settings: Settings
     brand: CurrentBrand
     live_brand: LiveBrand

@@ -17,9 +17,11 @@ The words for it:
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 # The values of ``auth`` of a browser session. The data of a login by API has only ``login`` and ``otp``, as the
 # specification shows, ``guest``, ``ticket`` for tickets of stores, and ``token`` and ``gsid`` for derived sign-ins.
@@ -72,8 +74,7 @@ ONE_FACTOR, SEVERAL_FACTORS, WITH_PASSKEY = ACR_VALUES = (
 )
 
 
-@dataclass(frozen=True)
-class AuthenticationContext:
+class AuthenticationContext(Struct, frozen=True):
     """How and when a user has authenticated. Only the functions of this module make one."""
 
     auth: str

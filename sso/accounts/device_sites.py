@@ -1,8 +1,9 @@
 """Sites with devices whose users sign in with a browser (RFC 8628). The package ``oauth`` implements the interface."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from sso.accounts.session_store import Session
 from sso.core.language import Text
@@ -10,8 +11,7 @@ from sso.core.net import Address
 from sso.web.brand import SiteBrand
 
 
-@dataclass(frozen=True)
-class DeviceSite:
+class DeviceSite(Struct, frozen=True):
     """The site of a device that waits for a sign-in, as the confirmation page shows it."""
 
     title: str

@@ -1,6 +1,6 @@
 """A guest becomes an account in the database: the same user gets a login and a password."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.model import GUEST_TAG, User, login_key, stored_login
 from sso.accounts.user_store import lock_user
@@ -31,8 +31,7 @@ _MARK_SESSION = Statement(
 )
 
 
-@dataclass(frozen=True)
-class GuestLink:
+class GuestLink(Struct, frozen=True):
     """A game's session that links a guest to the account with which its page is left."""
 
     gsid: str

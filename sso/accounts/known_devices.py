@@ -10,7 +10,8 @@ because an attacker with the old password may have collected any number of them.
 
 import base64
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.accounts.known_device_store import KnownFactorStore
 from sso.accounts.model import User
@@ -29,8 +30,7 @@ _COOKIE = re.compile(rf"[A-Za-z0-9_-]{{43}}(?:\.[0-9]{{1,18}}~[A-Za-z0-9_-]{{43}
 _PURPOSE = "device cookie"
 
 
-@dataclass(frozen=True)
-class FactorDevice:
+class FactorDevice(Struct, frozen=True):
     """The client of a login request, by the factor that it sent."""
 
     digest: bytes

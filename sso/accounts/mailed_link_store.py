@@ -5,10 +5,11 @@ owner's link invalid.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from sso.core.ids import digest, secret_token
 from sso.db.database import Database
@@ -77,8 +78,7 @@ _REVOKE_LATER_UNDO_LINKS = Statement(
 )
 
 
-@dataclass(frozen=True)
-class MailedLink:
+class MailedLink(Struct, frozen=True):
     user_id: str | None
     data: dict[str, Any]
     created: datetime

@@ -1,27 +1,30 @@
 """Users and the options and outcomes of a login."""
 
 import unicodedata
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sso.accounts.authentication_context import AuthenticationContext
 from sso.core.ban import Ban, read_bans
 from sso.core.domains import domain_key
 from sso.core.mail_address import MAX_ADDRESS_LENGTH, check_mail_address
 from sso.core.net import Address
+from sso.core.record_with_secrets import RecordWithSecrets
 from sso.core.test_players import is_test_player
 
 NO_LOGIN = ""  # a key that no user has
 GUEST_TAG = "guest"
 
 
-@dataclass(frozen=True)
-class User:
+class User(RecordWithSecrets, frozen=True):
+    hidden_fields = frozenset({"password_hash", "totp_sealed", "passkey_handle"})
+
     user_id: str
     login: str
     login_key: str
-    password_hash: str | None = field(repr=False)
+    password_hash: str | None
     nick: str
     country: str
     lang: str
@@ -31,11 +34,11 @@ class User:
     email_verified: bool
     phone: str
     phone_verified: bool
-    totp_sealed: str | None = field(repr=False)
+    totp_sealed: str | None
     totp_last_step: int
     email_2fa: bool
     passkey_count: int
-    passkey_handle: bytes | None = field(repr=False)
+    passkey_handle: bytes | None
     meta: dict[str, Any]
     reg_time: datetime
     disabled: bool
@@ -80,7 +83,7 @@ class User:
 
     @classmethod
     def from_row(cls, row: Any) -> "User":
-        values = {name: row[name] for name in cls.__dataclass_fields__}
+        values = {name: row[name] for name in cls.__struct_fields__}
         tuples = {"tags": tuple(values["tags"]), "purchases": tuple(values["purchases"])}
         return cls(**{**values, **tuples, "bans": read_bans(values["bans"])})
 
@@ -118,8 +121,7 @@ def typed_login(text: str) -> str | None:
         return None
 
 
-@dataclass(frozen=True)
-class LoginOptions:
+class LoginOptions(Struct, frozen=True):
     """The options of a login, for the login operation and for game sessions: what it returns, and for which client."""
 
     address: Address  # where the client that started the login is
@@ -147,8 +149,7 @@ def application_ids(app_id: int, gapp_id: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(number for number in (app_id, gapp_id) if number))
 
 
-@dataclass(frozen=True)
-class SignedIn:
+class SignedIn(Struct, frozen=True):
     """A user has authenticated."""
 
     user: User
@@ -160,8 +161,7 @@ class SignedIn:
         return self.authentication.auth
 
 
-@dataclass(frozen=True)
-class SecondFactorRequired:
+class SecondFactorRequired(Struct, frozen=True):
     """The password was correct; a code of one of ``user.second_factors`` is missing."""
 
     user: User

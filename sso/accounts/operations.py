@@ -2,8 +2,9 @@
 change revokes, change events and notices. They run in a transaction of the caller.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.accounts.disabling import set_disabled
 from sso.accounts.model import GUEST_TAG, User, login_key
@@ -38,8 +39,7 @@ _NOT_OF_GUESTS = ("login", "password", "totp_secret", "email_2fa", "email_verifi
 _AUDIT_NAMES = {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None}
 
 
-@dataclass(frozen=True)
-class UserOperations:
+class UserOperations(Struct, frozen=True):
     """``password_hash`` comes from a new password; None keeps the stored one."""
 
     keyring: Keyring

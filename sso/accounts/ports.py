@@ -1,9 +1,10 @@
 """Interfaces of other packages that logins need. ``sso.services`` passes in the implementations."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from sso.accounts.model import User
 from sso.core.net import Address
@@ -58,8 +59,7 @@ class ApplicationDirectory(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class ConnectedSite:
+class ConnectedSite(Struct, frozen=True):
     """A web site that has access to a user's account."""
 
     client_id: str
@@ -77,8 +77,7 @@ class ConnectedSiteStore(Protocol):
         """Revokes the site's access to the account."""
 
 
-@dataclass(frozen=True)
-class SignInProvider:
+class SignInProvider(Struct, frozen=True):
     """Another provider with which users can sign in, as a sign-in form shows it."""
 
     provider_id: str

@@ -4,9 +4,11 @@ Cookies hold the secret, the database its digest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.accounts.assurance import assurance_change
 from sso.accounts.authentication_context import PASSWORD, AuthenticationContext, has_second_factor
@@ -78,8 +80,7 @@ _CHALLENGED_USER = Statement(
 _DROP_CHALLENGE = Statement("DELETE FROM login_challenges WHERE digest = :digest")
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(Struct, frozen=True):
     id: str
     user: User
     created: datetime  # when the user signed in
@@ -113,16 +114,14 @@ class Session:
         return has_second_factor(self.auth)
 
 
-@dataclass(frozen=True)
-class LoginChallenge:
+class LoginChallenge(Struct, frozen=True):
     """A login whose second factor is missing."""
 
     user: User
     auth: str  # the first factor
 
 
-@dataclass(frozen=True)
-class SessionEntry:
+class SessionEntry(Struct, frozen=True):
     """A session in the list of the account page."""
 
     id: str

@@ -4,8 +4,10 @@ Each belongs to a sign-in (table ``sign_ins``). A credential that derives from a
 the kind and end of a short or bound one, its addresses and applications, and time and method of the authentication.
 """
 
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.accounts.authentication_context import AuthenticationContext, by_session_token
 from sso.accounts.errors import Banned, InvalidCredentials
@@ -38,8 +40,7 @@ class OtherApplication(ApiError):
     message = "token: belongs to another application"
 
 
-@dataclass(frozen=True)
-class TokenSource:
+class TokenSource(Struct, frozen=True):
     """A session token that a user has logged in with, and the limits that derived credentials keep."""
 
     signed_in: SignedIn
@@ -75,8 +76,7 @@ class TokenSource:
         return tuple(str(network) for network in both)
 
 
-@dataclass(frozen=True)
-class PreparedSessionTokens:
+class PreparedSessionTokens(Struct, frozen=True):
     """Tokens that no statement has issued yet."""
 
     token: str
@@ -86,8 +86,7 @@ class PreparedSessionTokens:
     columns: dict[str, Any]  # those of `ISSUE_COLUMNS`
 
 
-@dataclass(frozen=True)
-class IssuedSessionTokens:
+class IssuedSessionTokens(Struct, frozen=True):
     token: str
     stoken: str
     token_exp: int

@@ -1,8 +1,9 @@
 """The games and programs that a user is signed in to, as the account page lists them (table ``sign_ins``)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import application_ids
@@ -38,8 +39,7 @@ _END_TOKENS = Statement(
 )
 
 
-@dataclass(frozen=True)
-class SignedInGame:
+class SignedInGame(Struct, frozen=True):
     """The sign-ins of one application from one address."""
 
     title: str  # "" if no application was named at the sign-in

@@ -3,8 +3,9 @@
 The audit entry is written before the change, so that there is an entry for every change.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.accounts.model import User
 from sso.accounts.second_factor.changes import SecondFactorChanges
@@ -18,8 +19,7 @@ from sso.core.errors import NotFound
 from sso.db.database import Database
 
 
-@dataclass(frozen=True)
-class SupportOperations:
+class SupportOperations(Struct, frozen=True):
     database: Database
     users: UserStore
     sessions: SessionStore

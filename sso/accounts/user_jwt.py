@@ -1,8 +1,9 @@
 """The user JWT: issued to a device that has a factor, and verified here only."""
 
 import base64
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.ports import AccessTokenLookup
@@ -21,16 +22,14 @@ SITE_AUTH = "openid"  # after a login to a site
 EXCHANGED_TYP = "exchanged_token"  # made from an access token, accepted in place of a user JWT
 
 
-@dataclass(frozen=True)
-class JwtUser:
+class JwtUser(Struct, frozen=True):
     """The user and the claims of a verified user JWT."""
 
     user: User
     claims: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class InheritedLimits:
+class InheritedLimits(Struct, frozen=True):
     """The limits of the credential that a JWT derives from. The JWT never allows more, and never for longer.
 
     The defaults suit a new sign-in.
@@ -46,8 +45,7 @@ class InheritedLimits:
 NEW_SIGN_IN = InheritedLimits()
 
 
-@dataclass(frozen=True)
-class ExchangeSource:
+class ExchangeSource(Struct, frozen=True):
     """The access token that an exchanged token is made from. Times come from the database, in Unix seconds."""
 
     digest: bytes

@@ -4,8 +4,9 @@ A key signs for the application, so the right to manage applications is required
 """
 
 import builtins
-from dataclasses import replace
 from typing import Annotated
+
+from msgspec.structs import replace
 
 from sso.admin.answers.permissions import ApplicationKeyJson, DataSecretJson, EmailSecretJson, ServiceJwtJson
 from sso.admin.answers.shape import NO_DATA_ANSWER, AnswerShape

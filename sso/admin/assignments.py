@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Annotated, Any
+
+from msgspec.structs import replace
 
 from sso.admin.answers.permissions import ASSIGNMENT, AssignmentsJson, RoleHolderJson
 from sso.admin.answers.shape import AnswerShape

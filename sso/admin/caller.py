@@ -4,7 +4,7 @@ An operator binds a service client to the central application. Its access token 
 the service JWT of that application has. A service client of another application reads the changes of that application.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.admin.rights import ALL_RIGHTS, AdminRight, granted_rights
 from sso.audit.trail import AuditActor
@@ -23,8 +23,7 @@ RIGHTS_AT_OWN_APPLICATION = frozenset({AdminRight.VIEW_CHANGES})
 _USER_JWT = EndpointRule(Subject.PROJECT)  # a user JWT is accepted with its factor only
 
 
-@dataclass(frozen=True)
-class AdminCaller:
+class AdminCaller(Struct, frozen=True):
     actor: AuditActor
     rights: frozenset[AdminRight]
     root_rules: frozenset[str]  # rules in private_data of the central application, without that prefix

@@ -1,9 +1,9 @@
 """/api/admin/clients: lists, creates, changes and deletes OAuth clients, and rotates their secrets."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from sso.admin.answers.service import CLIENT

@@ -1,8 +1,9 @@
 """/api/admin/groups: lists, creates, changes and deletes groups of projects."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Literal
+
+from msgspec.structs import replace
 
 from sso.admin.answers.permissions import GROUP
 from sso.admin.answers.shape import AnswerShape

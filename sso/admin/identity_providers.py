@@ -1,7 +1,8 @@
 """/api/admin/identity-providers: lists, adds, changes, removes and tests the services with which players sign in."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
+
+from msgspec.structs import asdict, replace
 
 from sso.admin.answers.service import PROVIDER, ConnectionTestJson, LinkedUsersJson
 from sso.admin.answers.shape import AnswerShape

@@ -6,8 +6,9 @@ gets 403 with the right that is missing.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from sso.admin.request import AdminRequest, AdminRoute
 from sso.admin.rights import AdminRight
@@ -24,8 +25,7 @@ permission_route = partial(AdminRoute, by_permissions=True, body_limit=SCHEMA_BO
 AT_CENTRAL_APPLICATION = "the role root is required at the central application"
 
 
-@dataclass(frozen=True)
-class RecordAccess:
+class RecordAccess(Struct, frozen=True):
     """The records of one kind that a caller may see: those on which the caller may do ``operation``."""
 
     visibility: Visibility

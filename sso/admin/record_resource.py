@@ -6,9 +6,9 @@ may change it and has read its present version, calls the operation, and checks 
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
+from msgspec import Struct, field
 from pydantic import BaseModel
 
 from sso.admin.answers.shape import NO_DATA_ANSWER, UNTYPED, AnswerShape, Shape
@@ -38,8 +38,7 @@ Result = TypeVar("Result")
 _VERBS = {"list": "list", "create": "create", "get": "get", "change": "update", "delete": "delete"}
 
 
-@dataclass(frozen=True)
-class RecordKind:
+class RecordKind(Struct, frozen=True):
     name: str  # in error texts
     path: str
     one: str  # the path of one record

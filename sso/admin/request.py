@@ -3,10 +3,11 @@
 import base64
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from sso.admin.answers.shape import UNTYPED_ANSWER, AnswerShape
@@ -74,16 +75,14 @@ class SortedQuery(SearchQuery):
         return PageQuery(self.limit, self.search, self.sort or "", self.order == "desc", self.after)
 
 
-@dataclass(frozen=True)
-class EventStreamRequest:
+class EventStreamRequest(Struct, frozen=True):
     """The caller wants server-sent events (``Accept: text/event-stream``)."""
 
     last_event_id: str
     is_still_allowed: Callable[[], Awaitable[bool]]  # authenticates the caller again
 
 
-@dataclass(frozen=True)
-class AdminRequest:
+class AdminRequest(Struct, frozen=True):
     caller: AdminCaller
     path: Mapping[str, str]
     query: Any  # the query model of the route
@@ -100,8 +99,7 @@ class AdminRequest:
             raise PreconditionFailed
 
 
-@dataclass(frozen=True)
-class AdminResponse:
+class AdminResponse(Struct, frozen=True):
     members: JsonRecord = field(default_factory=dict)
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -111,8 +109,7 @@ class AdminResponse:
 Handler: TypeAlias = Callable[[AdminRequest], Awaitable[AdminResponse]]
 
 
-@dataclass(frozen=True)
-class AdminRoute:
+class AdminRoute(Struct, frozen=True):
     """A row of the table of routes. The tests of rights and the OpenAPI document use the same table.
 
     With ``by_permissions``, callers without the right may have permissions at the application, project or group of the

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from quart import Blueprint, Response, request
 
 from sso.admin.caller import AdminCaller

@@ -1,8 +1,9 @@
 """/api/admin/signing-keys: lists, rotates and retires the keys that sign tokens."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from sso.admin.answers.service import SigningKeyJson
 from sso.admin.answers.shape import AnswerShape

@@ -1,9 +1,9 @@
 """/api/admin/state: exports the state of the service, and compares and applies documents of desired state."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from sso.accounts.user_directory_store import count_users

@@ -1,9 +1,9 @@
 """/api/admin/webhooks: the addresses that changes are sent to, and the events that could not be delivered."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Annotated, Literal
 
+from msgspec.structs import replace
 from pydantic import AfterValidator, Field
 
 from sso.admin.answers.service import FailedEventJson, RetriedEventCountJson, WebhookJson

@@ -1,7 +1,8 @@
 """Builds the management API: its resources, and the table of its routes."""
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.accounts.bans.operations import BanOperations
 from sso.accounts.impersonation.operations import Impersonations
@@ -76,8 +77,7 @@ from sso.webhooks.wiring import Webhooks
 EXPORTS_DIVISOR = 60  # how many times fewer exports than other requests an administrator may make
 
 
-@dataclass(frozen=True)
-class ManagementServices:
+class ManagementServices(Struct, frozen=True):
     """The services by which the management API reads and changes records, and manages the service itself."""
 
     settings: Settings
@@ -104,8 +104,7 @@ class ManagementServices:
     impersonations: Impersonations
 
 
-@dataclass(frozen=True)
-class ManagementApi:
+class ManagementApi(Struct, frozen=True):
     authenticator: AdminAuthenticator
     shares: ConnectionShares
     rate: RateLimiter

@@ -1,14 +1,14 @@
 """What a document changes, record by record, read from the entries that it adds to the audit trail."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.audit.store import read_entries_of_transaction
 from sso.db.transaction import Transaction
 
 
-@dataclass(frozen=True)
-class RecordDifference:
+class RecordDifference(Struct, frozen=True):
     """One change of a record: ``operation`` and ``target`` come from the audit trail."""
 
     operation: str

@@ -6,8 +6,10 @@ An entry is written in the transaction of the change.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from sso.audit import store
 from sso.audit.values import redact_and_truncate
@@ -19,8 +21,7 @@ DEFAULT_PAGE = 50
 _collected: ContextVar[list[dict[str, Any]] | None] = ContextVar("collected_entries", default=None)
 
 
-@dataclass(frozen=True)
-class AuditActor:
+class AuditActor(Struct, frozen=True):
     """The author of a change: a user, a service, or the operator of the command line."""
 
     user_id: str = ""
@@ -31,8 +32,7 @@ class AuditActor:
     client_id: str | None = None  # the service client whose access token the request was made with
 
 
-@dataclass(frozen=True)
-class AuditFilter:
+class AuditFilter(Struct, frozen=True):
     project_id: str | None = None
     application_id: int | None = None
     user_id: str | None = None

@@ -4,8 +4,9 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sso.backup import BackupError
 from sso.backup.authentication import DIGESTS, MAC, check_authentication, check_digest, parse_digests, pieces
@@ -15,8 +16,7 @@ from sso.backup.secrets import SECRETS, Secrets
 POSTGRES_DIGESTS = "data/backup_manifest"
 
 
-@dataclass(frozen=True)
-class BaseBackup:
+class BaseBackup(Struct, frozen=True):
     """A base backup in a folder. Its files are compared with their digests when they are copied."""
 
     folder: Path

@@ -1,8 +1,10 @@
 """The manifest of a backup: what it was made of, readable without the passphrase."""
 
 import json
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from sso.backup import BackupError
 
@@ -11,8 +13,7 @@ UNAUTHENTICATED_FORMAT = 1  # written by earlier versions of the program
 MANIFEST = "manifest.json"
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     program: str
     schema: str
     postgres: str

@@ -5,8 +5,10 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.backup import BackupError, restore
 from sso.backup.base_backup_reader import BaseBackup, first_segment
@@ -29,8 +31,7 @@ REPLAYED = "SELECT to_char(pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', '
 FORGET_NODES = "DO $$ BEGIN IF to_regclass('node_workers') IS NOT NULL THEN DELETE FROM node_workers; END IF; END $$"
 
 
-@dataclass(frozen=True)
-class Recovery:
+class Recovery(Struct, frozen=True):
     last_change: str | None  # the time of the last transaction after the base backup, None if there was none
     missing_keys: list[str]  # ids of master keys without which some secrets cannot be decrypted
 

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sso.backup import BackupError, postgres_tools
 from sso.backup.archive_reader import ArchiveReader
@@ -37,8 +38,7 @@ def check_keys(settings: Settings, secrets: Secrets | None) -> None:
         )
 
 
-@dataclass(frozen=True)
-class RecoveredKeys:
+class RecoveredKeys(Struct, frozen=True):
     """The master keys of the settings and of a backup, those that the recovered database needs first.
 
     A single damaged value of long ago must not prevent a recovery, and a key can be added later. So ``missing`` has the

@@ -2,12 +2,13 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from sso.backup import BackupError, chunk_encryption
 from sso.backup.master_keys import key_id, master_keys, needed_key_ids
@@ -47,8 +48,7 @@ def _cipher(passphrase: str, salt: bytes) -> AESGCM:
     return AESGCM(Scrypt(salt, **SCRYPT).derive(passphrase.encode()))
 
 
-@dataclass(frozen=True)
-class Secrets:
+class Secrets(Struct, frozen=True):
     master_keys: list[str]  # the newest first; empty with ``--no-keys``
     key_files: dict[str, str]  # name in ``keys/`` -> PEM
     mac_key: str = ""  # hexadecimal; empty in backups of earlier versions, which nothing authenticates

@@ -10,8 +10,9 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sso.backup import BackupError, postgres_tools
 from sso.db.embedded.access import claim_files
@@ -25,8 +26,7 @@ from sso.db.standalone import fetch_value
 OLD_PORT, NEW_PORT = 5433, 5434
 
 
-@dataclass(frozen=True)
-class Upgrade:
+class Upgrade(Struct, frozen=True):
     """An upgrade for which PostgreSQL is stopped and stays stopped."""
 
     home: Path

@@ -1,9 +1,8 @@
 """The brand in the memory of each worker: the settings, and what administrators have stored for everything else."""
 
-from dataclasses import replace
-
 import structlog
 import trio
+from msgspec.structs import replace
 
 from sso.branding import store
 from sso.branding.operations import TOPIC

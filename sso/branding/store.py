@@ -1,6 +1,6 @@
 """The stored brand: one row with its texts, and the logos that were uploaded last, so that an undo finds them."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.branding.record import SETTINGS
 from sso.db.statement import Statement
@@ -23,8 +23,7 @@ _FORGET_LOGOS = Statement(
 )
 
 
-@dataclass(frozen=True)
-class StoredBrand:
+class StoredBrand(Struct, frozen=True):
     texts: dict[str, str]  # every field; "" for one that is not stored. The logo is its id
     version: int
 

@@ -1,9 +1,10 @@
 """The events of the stream. An event is recorded in the transaction of the change that it reports."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from sso.change_stream.store import insert_events
 from sso.db.transaction import Transaction
@@ -34,8 +35,7 @@ class ChangeType(StrEnum):
     CLIENT_SECRET_ROTATED = "client_secret_rotated"  # noqa: S105 - of an OAuth client; data: client_id
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     type: str  # one of `ChangeType`, or of the events that only replicas read
     user_id: str | None = None
     application_id: int | None = None

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import trio
+from msgspec import Struct
 
 from sso.bus.bus import Bus
 from sso.change_stream.events import ChangeType
@@ -27,8 +27,7 @@ class ExpiredCursor(Exception):
     """Events after the cursor were deleted because of their age."""
 
 
-@dataclass(frozen=True)
-class StreamEvent:
+class StreamEvent(Struct, frozen=True):
     cursor: str
     type: str
     content: dict[str, Any]
@@ -47,8 +46,7 @@ class StreamEvent:
         return cls(cursor, row["type"], content)
 
 
-@dataclass(frozen=True)
-class StreamPage:
+class StreamPage(Struct, frozen=True):
     events: list[StreamEvent]
     next: str  # the cursor after these events
 

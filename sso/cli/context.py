@@ -7,11 +7,11 @@ import os
 import pwd
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import Struct
 
 from sso.cli.progress import Progress
 from sso.cli.server_choice import refuse_server
@@ -120,8 +120,7 @@ def migrated_database(
         yield dsn
 
 
-@dataclass(frozen=True)
-class LocalServices:
+class LocalServices(Struct, frozen=True):
     """The database of this machine, and what its secrets are encrypted with."""
 
     settings: "Settings"

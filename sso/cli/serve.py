@@ -17,6 +17,7 @@ from socket import socket
 import click
 import structlog
 import trio
+from msgspec import structs
 
 import sso
 from sso.accounts.registration.challenge import check_challenge_setting
@@ -102,7 +103,7 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
             _apply_first(ctx, document)
         # Not earlier: from now on commands on this data directory wait for the workers.
         operator = stack.enter_context(operator_listener(settings.data_dir))
-        listeners = dataclasses.replace(listeners, operator=operator)
+        listeners = structs.replace(listeners, operator=operator)
         return _supervise(settings, ctx.find_root().obj, dsn, listeners)
 
 

@@ -3,9 +3,9 @@
 import unicodedata
 from calendar import month_name
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
@@ -20,8 +20,7 @@ MAX_COUNTED = 1000  # more are not counted: the page must open at once
 MAX_NAMES = 5
 
 
-@dataclass(frozen=True)
-class StoredRecord:
+class StoredRecord(Struct, frozen=True):
     members: Record  # of the response that has the record
     version: str = ""  # so that a record that was changed meanwhile is not deleted
 
@@ -30,8 +29,7 @@ class StoredRecord:
         return dict(self.members["data"])
 
 
-@dataclass(frozen=True)
-class Consequences:
+class Consequences(Struct, frozen=True):
     """What the page says about the record."""
 
     name: str  # as people know the record
@@ -43,8 +41,7 @@ class Consequences:
     shows_effect: bool = True  # the users who lose permissions are few enough to be listed
 
 
-@dataclass(frozen=True)
-class DeletionPage:
+class DeletionPage(Struct, frozen=True):
     section: ConsoleSection
     path: str  # below that of the section
     operation: str  # whose DELETE it is

@@ -1,9 +1,9 @@
 """Editors of records. While the administrator types, a dry run shows who would gain and lose which permissions."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from msgspec import Struct
 from quart import Blueprint, Response, request
 
 from sso.console.document_forms.views import JSON, TABLE, DocumentForm
@@ -18,8 +18,7 @@ from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
 
 
-@dataclass(frozen=True)
-class EditedRecord:
+class EditedRecord(Struct, frozen=True):
     values: dict[str, Any]
     version: str  # so that no newer one is overwritten
 
@@ -32,8 +31,7 @@ async def read_record(visit: ConsoleVisit, operation: str, variables: Variables)
 EditorBody: TypeAlias = Callable[[ConsoleVisit, Form, Variables, EditedRecord], Awaitable[dict[str, Any]]]
 
 
-@dataclass(frozen=True)
-class RecordEditor:
+class RecordEditor(Struct, frozen=True):
     """A record that is edited as a form: how it is read, shown and saved by operations of the management API."""
 
     section: ConsoleSection

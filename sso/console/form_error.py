@@ -1,8 +1,10 @@
 """Why the management API has refused a form, for people."""
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.admin.errors import PreconditionFailed
 from sso.core.errors import ApiError
@@ -19,8 +21,7 @@ _PLAIN_WORDS = {
 CHANGED = "Someone else has changed this in the meantime. Reload the page to see the current values, then try again."
 
 
-@dataclass(frozen=True)
-class FormError:
+class FormError(Struct, frozen=True):
     text: str
     status: int = 422
     field: str = ""  # the field that the problem is about; "" if it is about the whole form

@@ -1,9 +1,9 @@
 """Forms and buttons of the console: what they send to the management API, and the page that follows."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from msgspec import Struct
 from quart import Blueprint, Response
 
 from sso.admin.request import AdminResponse
@@ -42,8 +42,7 @@ def new_record(
     return show
 
 
-@dataclass(frozen=True)
-class FormPage:
+class FormPage(Struct, frozen=True):
     section: ConsoleSection
     path: str  # below that of the section
     method: str  # the operation has it
@@ -90,8 +89,7 @@ def add_form(console: ConsoleView, routes: Blueprint, page: FormPage) -> None:
     add_page(routes, "POST", page.path, submit)
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(Struct, frozen=True):
     """A button that needs no form of its own."""
 
     path: str  # below that of the section

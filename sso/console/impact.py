@@ -1,7 +1,8 @@
 """What a change would do, as pages show it: people and applications by name, and rules without their section."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sso.console.visit import ConsoleVisit
 from sso.perm.engine.rules import without_section

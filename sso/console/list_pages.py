@@ -1,10 +1,11 @@
 """Pages with a list of the management API: a table with filters and pages, and the same records as a CSV file."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import quote
 
+from msgspec import Struct
+from msgspec.structs import replace
 from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
@@ -40,8 +41,7 @@ async def _filters_as_query(
     return filters
 
 
-@dataclass(frozen=True)
-class ListPage:
+class ListPage(Struct, frozen=True):
     section: ConsoleSection
     records: str  # the path of the list in the management API
     name: str  # what the template calls the records

@@ -1,9 +1,10 @@
 """How a list is shown: its filters, its order and its place, and the links that change one of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 
 class FilterChoice(NamedTuple):
@@ -14,8 +15,7 @@ class FilterChoice(NamedTuple):
     options: Sequence[tuple[str, str]]  # values and texts
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(Struct, frozen=True):
     path: str
     filters: Mapping[str, str]
     choices: Sequence[FilterChoice] = ()

@@ -1,8 +1,8 @@
 """The first page of the console: figures for those who may see them, and what else the administrator can do."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from quart import Blueprint, Response, request
 
 from sso.console.sections import OVERVIEW
@@ -21,15 +21,13 @@ STEP_TITLES = {
 }
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(Struct, frozen=True):
     x: float
     y: float
     height: float
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(Struct, frozen=True):
     title: str
     value: str
     unit: str

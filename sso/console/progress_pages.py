@@ -6,17 +6,16 @@ is cancelled when the next part cannot be sent, or ends before that.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 from quart import Response, current_app
 
 MARKER = "<!-- steps -->"  # where the parts of the page come
 STEP_S = 0.5  # between two parts
 
 
-@dataclass
-class OperationProgress:
+class OperationProgress(Struct):
     what: str = ""
     done: int = 0
     total: int = 0

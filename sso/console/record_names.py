@@ -1,8 +1,9 @@
 """The names by which the console shows people and records, each with its id and its page."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import quote
+
+from msgspec import Struct, field
 
 from sso.admin.rights import AdminRight
 
@@ -27,15 +28,13 @@ _PAGES = {
 }  # a group has its page below that of its project
 
 
-@dataclass(frozen=True)
-class RecordName:
+class RecordName(Struct, frozen=True):
     text: str  # the name; else what there is to say about the record, with its id
     title: str = ""  # the id, and the e-mail address of a user; "" if the text has the id
     page: str = ""  # "" if there is none, or the administrator may not open it
 
 
-@dataclass(frozen=True)
-class RecordNames:
+class RecordNames(Struct, frozen=True):
     found: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # (kind, id) -> name and detail
     visible: frozenset[str] = frozenset()  # the kinds whose names the administrator may see
 

@@ -1,16 +1,16 @@
 """Rows of a form with the roles that someone has: a check box to keep each of them, and the day on which it ends."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sso.core.field_errors import FieldError
 from sso.core.moments import utc_moment
 
 
-@dataclass(frozen=True)
-class RoleRow:
+class RoleRow(Struct, frozen=True):
     name: str
     expired: int = 0  # Unix seconds; 0: never
     ttl: int = 0

@@ -4,10 +4,10 @@ What an administrator finds is what the lists would show: each kind is read by t
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import quote
 
+from msgspec import Struct, field
 from quart import Blueprint, Response, request
 
 from sso.console.list_pages import Record
@@ -37,8 +37,7 @@ class Hit(NamedTuple):
     detail: str = ""
 
 
-@dataclass(frozen=True)
-class SearchedKind:
+class SearchedKind(Struct, frozen=True):
     title: str
     operation: str  # the path of its list in the management API
     hit: Callable[[Record], Hit]

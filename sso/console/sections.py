@@ -1,7 +1,8 @@
 """The sections of the console, in the order of the navigation. A section is shown to callers with one of its rights."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.admin.caller import AdminCaller
 from sso.admin.own_records import OwnRecords
@@ -10,8 +11,7 @@ from sso.admin.rights import ALL_RIGHTS, AdminRight
 BASE = "/console"
 
 
-@dataclass(frozen=True)
-class ConsoleSection:
+class ConsoleSection(Struct, frozen=True):
     key: str  # also the name of its template folder
     title: str
     path: str

@@ -1,8 +1,9 @@
 """A request to the console by an administrator, and the operations of the management API that it may use."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from sso.accounts.session_store import Session
 from sso.admin.caller import AdminCaller
@@ -36,15 +37,13 @@ class ConsoleOperations:
         return (method, path) in self._routes
 
 
-@dataclass
-class RecentQuestion:
+class RecentQuestion(Struct):
     """Whether the page must still decide if its form needs recent authentication. Until then nothing is changed."""
 
     is_open: bool = False
 
 
-@dataclass(frozen=True)
-class ConsoleVisit:
+class ConsoleVisit(Struct, frozen=True):
     session: Session
     caller: AdminCaller
     operations: ConsoleOperations

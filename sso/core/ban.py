@@ -5,9 +5,10 @@ the two.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
 
 MAX_REASON = 500  # characters
 NEVER = 2**62
@@ -15,8 +16,7 @@ BANNED = "the user is banned"
 _DESCRIPTION_CHARACTERS = frozenset(map(chr, range(0x20, 0x7F))) - set('"\\')  # of RFC 6749 section 4.1.2.1
 
 
-@dataclass(frozen=True)
-class Ban:
+class Ban(Struct, frozen=True):
     """Without an application and a project, the ban is of scope "all". It ends at ``until``, in Unix seconds."""
 
     ban_id: str

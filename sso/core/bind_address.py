@@ -5,7 +5,9 @@ import os
 import re
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 # Host names may contain underscores: container networks use such names.
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
@@ -13,8 +15,7 @@ _LOOKS_V4 = re.compile(r"[0-9.]+")
 _UNIX_PATH_MAX = 107  # bytes in sockaddr_un, without the closing NUL
 
 
-@dataclass(frozen=True)
-class Bind:
+class Bind(Struct, frozen=True):
     """One address to listen on: a host and port, or the path of a unix socket."""
 
     host: str = ""

@@ -1,7 +1,8 @@
 """The brand of the service, which its pages and mails show: name, logo, accent colour, links and a text."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.core.colour import BLACK, MIN_TEXT_CONTRAST, WHITE, Colour
 from sso.core.logo import Logo
@@ -15,8 +16,7 @@ LINK_CONTRAST = 5.0  # a little more than the minimum for text
 MIN_SHAPE_CONTRAST = 3.0  # between a button and the dark card (WCAG 1.4.11)
 
 
-@dataclass(frozen=True)
-class Brand:
+class Brand(Struct, frozen=True):
     name: str = ""
     accent: Colour | None = None
     logo: Logo | None = None

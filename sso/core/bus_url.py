@@ -1,8 +1,9 @@
 """The address of a bus: ``nats://user:password@host:port,host:port``, or ``tls://`` for an encrypted connection."""
 
 import re
-from dataclasses import dataclass, field
 from urllib.parse import unquote
+
+from sso.core.record_with_secrets import RecordWithSecrets
 
 DEFAULT_PORT = 4222
 EXPECTED = (
@@ -14,13 +15,14 @@ _URL = re.compile(r"(nats|tls)://(?:([^@/]*)@)?([^@/]+)/?", re.ASCII)
 _SERVER = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", re.ASCII)
 
 
-@dataclass(frozen=True)
-class BusUrl:
+class BusUrl(RecordWithSecrets, frozen=True):
+    hidden_fields = frozenset({"password", "token"})
+
     servers: tuple[str, ...]  # host:port
     tls: bool
     user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
+    password: str | None = None
+    token: str | None = None
 
 
 def parse_bus_url(url: str) -> BusUrl:

@@ -2,11 +2,11 @@
 
 import base64
 import hashlib
-from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from msgspec import Struct
 
 from sso.core.keys import USUAL_EXPONENT, PublicKey, UnusableKey, algorithm_of, load_der, public_der
 
@@ -16,8 +16,7 @@ RSA_KEY_BITS = range(2048, 4096 + 1)
 EXPECTED = "base64 of a SubjectPublicKeyInfo in DER: Ed25519, P-256, or RSA with 2048 to 4096 bits and exponent 65537"
 
 
-@dataclass(frozen=True)
-class DeviceKey:
+class DeviceKey(Struct, frozen=True):
     digest: bytes  # SHA-256 of the SubjectPublicKeyInfo
     algorithm: str
     key: PublicKey

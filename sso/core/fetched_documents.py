@@ -8,11 +8,11 @@ service send many requests to another one.
 
 import re
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 import trio
+from msgspec import Struct, field
 
 from sso.core.outgoing_http import AddressRefused, NoAnswer, OutgoingAnswer, OutgoingClient, UnusableAnswer
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
@@ -29,16 +29,14 @@ class DocumentUnavailable(Exception):
     """The document cannot be fetched, or is not a JSON object. The text says why."""
 
 
-@dataclass(frozen=True, eq=False)
-class FetchedDocument:
+class FetchedDocument(Struct, frozen=True, eq=False):
     """It is the same object until the document is fetched again, so callers can keep what they made of it."""
 
     content: dict[str, Any]
     fetched: float  # by the clock of Trio; a caller that needs a newer one names it
 
 
-@dataclass
-class _KeptDocument:
+class _KeptDocument(Struct):
     lock: trio.Lock = field(default_factory=trio.Lock)
     document: FetchedDocument | None = None
     tried: float = float("-inf")

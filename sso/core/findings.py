@@ -1,11 +1,11 @@
 """The findings of ``sso doctor``, which the console shows too."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     name: str
     good: bool
     detail: str

@@ -11,12 +11,12 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import jwt as pyjwt
 import orjson
+from msgspec import Struct
 
 from sso.core.algorithms import CLIENT_ALGORITHMS
 from sso.core.keys import PrivateKey, PublicKey, algorithm_of, algorithms_of, signature_with
@@ -49,8 +49,7 @@ class WrongKey(InvalidToken):
     """The token is not signed with this key."""
 
 
-@dataclass(frozen=True)
-class Signer:
+class Signer(Struct, frozen=True, dict=True):
     kid: str
     key: PrivateKey
     algorithm: str
@@ -88,8 +87,7 @@ class Signer:
         return signature_with(self.key)
 
 
-@dataclass(frozen=True)
-class Verifier:
+class Verifier(Struct, frozen=True):
     """Verifies one kind of token: its ``typ`` (or one of several), and its ``issuer`` or ``audience``."""
 
     typ: str | tuple[str, ...]

@@ -1,8 +1,9 @@
 """A logo: an image file whose type and size are checked before it is served."""
 
 import hashlib
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from sso.core.record_with_secrets import RecordWithSecrets
 
 MAX_BYTES = 256 * 1024
 MAX_PIXELS = 4096  # a side: a small file may describe an image that fills the memory of the browser
@@ -10,9 +11,10 @@ EXPECTED = f"must be a readable SVG, PNG or WebP file of at most {MAX_BYTES // 1
 _SVG = "{http://www.w3.org/2000/svg}svg"
 
 
-@dataclass(frozen=True)
-class Logo:
-    content: bytes = field(repr=False)
+class Logo(RecordWithSecrets, frozen=True):
+    hidden_fields = frozenset({"content"})
+
+    content: bytes
     kind: str  # "svg", "png" or "webp"
 
     @property

@@ -6,11 +6,12 @@ may come before the answer.
 
 import struct
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 import orjson
 import trio
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 Progress = Callable[[str, int, int], None]  # called with what is being done, the number done and the total
 _LENGTHS = struct.Struct(">II")
@@ -18,8 +19,7 @@ MAX_HEAD = 1 << 20
 _PIECE = 1 << 16
 
 
-@dataclass(frozen=True)
-class OperatorCall:
+class OperatorCall(Struct, frozen=True):
     """A request to the management API. ``operator`` is the account that the audit trail names."""
 
     operator: str
@@ -30,8 +30,7 @@ class OperatorCall:
     body: bytes = b""  # JSON
 
 
-@dataclass(frozen=True)
-class OperatorAnswer:
+class OperatorAnswer(Struct, frozen=True):
     status: int
     etag: str | None = None
     body: bytes = b""  # JSON

@@ -4,12 +4,12 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 import trio
+from msgspec import Struct, field
 
 from sso.core.net import Address, parse_address
 
@@ -28,15 +28,13 @@ class AddressRefused(Exception):
     """All addresses of the host are ones that this service must not send requests to."""
 
 
-@dataclass(frozen=True)
-class OutgoingLimits:
+class OutgoingLimits(Struct, frozen=True):
     timeout_s: float  # for the whole request
     max_bytes: int  # for the body of an answer; 0: it is not read
     max_requests: int  # at the same time, in this worker
 
 
-@dataclass(frozen=True)
-class OutgoingAnswer:
+class OutgoingAnswer(Struct, frozen=True):
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case

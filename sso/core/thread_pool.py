@@ -8,12 +8,12 @@ import os
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, TypeVarTuple
 
 import outcome
 import trio
+from msgspec import Struct
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
@@ -24,8 +24,7 @@ def available_cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
+class _Job(Struct, frozen=True, eq=False):
     run: Callable[[], Any]
     task: trio.lowlevel.Task
 

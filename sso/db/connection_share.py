@@ -10,7 +10,8 @@ Batches name no share: a batch serves many callers and is cheap.
 from collections.abc import AsyncIterator, Hashable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.core.fair_queue import FairQueue, QueueFull
 from sso.db.errors import Unavailable
@@ -41,8 +42,7 @@ class ConnectionShare:
             raise Unavailable("too many calls are waiting") from None
 
 
-@dataclass(frozen=True)
-class ShareUse:
+class ShareUse(Struct, frozen=True):
     share: ConnectionShare
     lanes: tuple[Hashable, ...]
     is_merge: bool = False

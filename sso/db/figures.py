@@ -5,11 +5,11 @@ They are the last hour by minute, and the funnel of logins by day.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
 import trio
+from msgspec import Struct
 
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
@@ -138,8 +138,7 @@ class FigureWriter:
             self._counts.update({name: read() for name, read in self._gauges.items()})
 
 
-@dataclass(frozen=True)
-class FunnelRow:
+class FunnelRow(Struct, frozen=True):
     application_id: int  # 0: the game has named none that exists
     name: str
     store: str

@@ -5,10 +5,11 @@ records with the same value. Records that are added or deleted meanwhile therefo
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar
+
+from msgspec import Struct
 
 from sso.core.field_errors import InvalidCursor
 from sso.db.statement import Statement
@@ -19,8 +20,7 @@ S = TypeVar("S")
 MAX_NUMBER = 2**31 - 1  # the largest integer of PostgreSQL
 
 
-@dataclass(frozen=True)
-class SortColumn:
+class SortColumn(Struct, frozen=True):
     """``value`` is an SQL expression that is never NULL. A column with unique values needs no key beside it."""
 
     value: str
@@ -28,8 +28,7 @@ class SortColumn:
     is_unique: bool = False
 
 
-@dataclass(frozen=True)
-class PageQuery:
+class PageQuery(Struct, frozen=True):
     limit: int
     search: str = ""
     sort: str = ""  # the name of a column; "" for the key of the list
@@ -37,8 +36,7 @@ class PageQuery:
     after: str = ""  # `Page.next` of the previous page
 
 
-@dataclass(frozen=True)
-class Page(Generic[T]):
+class Page(Struct, Generic[T], frozen=True):
     records: Sequence[T]
     next: str | None  # None on the last page
 

@@ -3,15 +3,15 @@
 PostgreSQL ends a slow statement shortly before our own deadline, so that its outcome is known.
 """
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 COMMAND_CONNECT_S = 10.0  # for a new connection of a command
 COMMAND_S = 70.0  # for a transaction of a command
 LOCK_WAIT_S = 0.4  # how long a contended transaction waits for a lock before it gives its connection back
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLimits:
+class TimeLimits(Struct, frozen=True):
     connect_s: float  # for a new connection to a host
     queue_s: float  # for the wait for a free connection
     statement_s: float  # for a single statement, with the wait for a connection

@@ -10,11 +10,11 @@ import random
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import structlog
 import trio
+from msgspec import Struct, field
 
 from sso.bus.bus import Bus
 from sso.core.encryption import EncryptionError
@@ -29,8 +29,7 @@ Item = TypeVar("Item")
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     first_pause_s: float
     factor: float
     max_pause_s: float = math.inf
@@ -43,8 +42,7 @@ class RetryPolicy:
         return pause_s * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311 - not a secret
 
 
-@dataclass(frozen=True)
-class Due(Generic[Item]):
+class Due(Struct, Generic[Item], frozen=True):
     """A claimed item."""
 
     item: Item
@@ -53,8 +51,7 @@ class Due(Generic[Item]):
     log_fields: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(Struct, frozen=True):
     reason: str
     can_be_retried: bool = True
     tries: int | None = None  # None: the attempts of the claimed item

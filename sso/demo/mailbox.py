@@ -3,11 +3,12 @@
 import base64
 import email
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email import policy
 from email.message import EmailMessage
 from pathlib import Path
+
+from msgspec import Struct
 
 from sso.mail.content import LOGO_CID
 
@@ -15,8 +16,7 @@ MAX_SHOWN = 50
 _NAME = re.compile(r"[0-9a-f]{16}")
 
 
-@dataclass(frozen=True)
-class DemoMail:
+class DemoMail(Struct, frozen=True):
     name: str
     recipient: str
     subject: str

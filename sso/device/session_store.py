@@ -4,11 +4,11 @@ import re
 import secrets
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from sso.core.ban import Ban
 from sso.core.ids import SECRET_TOKEN, digest, secret_token
 from sso.core.net import Address
+from sso.core.record_with_secrets import RecordWithSecrets
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.gsid.match_code import new_match_code
@@ -111,11 +111,12 @@ def parse_user_code(typed: str) -> str | None:
     return user_code if len(user_code) == LENGTH and set(user_code) <= set(LETTERS) else None
 
 
-@dataclass(frozen=True)
-class DeviceSession:
+class DeviceSession(RecordWithSecrets, frozen=True):
+    hidden_fields = frozenset({"secret", "user_code"})
+
     gsid: str
-    secret: str = field(repr=False)
-    user_code: str = field(repr=False)
+    secret: str
+    user_code: str
     match: str
 
     @property

@@ -5,8 +5,9 @@ later claim deletes the grant of the earlier one, so at most one set of tokens o
 is the session of the device, which does not end with the browser's session.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.accounts.errors import Banned, InvalidCredentials
 from sso.core.ids import secret_token
@@ -43,8 +44,7 @@ class DeviceTokens:
         await self._store.revoke(claim)
 
 
-@dataclass(frozen=True)
-class DeviceTokenIssuer:
+class DeviceTokenIssuer(Struct, frozen=True):
     """Issues the tokens of one request."""
 
     tokens: DeviceTokens

@@ -1,6 +1,6 @@
 """Creates the objects of this package and connects them."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.config import Settings
 from sso.db.database import Database
@@ -13,8 +13,7 @@ from sso.gsid.wiring import GameLogin
 from sso.oauth.wiring import OAuth
 
 
-@dataclass(frozen=True)
-class DeviceLogin:
+class DeviceLogin(Struct, frozen=True):
     sessions: DeviceSessionStore
     authorization: DeviceAuthorization
     tokens: DeviceTokens

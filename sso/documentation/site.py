@@ -6,8 +6,9 @@ the folder was replaced, such as by ``scripts/docs`` while the service runs.
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 BUILT_SITE = Path(__file__).parent / "site"
 START = "index.html"
@@ -26,8 +27,7 @@ CONTENT_TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class SiteFile:
+class SiteFile(Struct, frozen=True):
     content: bytes
     content_type: str
     etag: str

@@ -1,7 +1,8 @@
 """A ban ends the game sessions and the sessions of devices that its user has confirmed or is looking at."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from sso.core.ban import Ban
 from sso.db.statement import Statement

@@ -13,9 +13,9 @@ An administrator may terminate a session, with everything that was issued for it
 To a worker of a release without leases, a claimed session is delivered. Its own claims have no lease.
 """
 
-from dataclasses import asdict, dataclass
-
 import trio
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
@@ -195,8 +195,7 @@ class ClaimStore:
         return gsid is not None
 
 
-@dataclass(frozen=True)
-class TerminatedSession:
+class TerminatedSession(Struct, frozen=True):
     """A session that was terminated, and the workers that hold its poll and its socket; None if there are none."""
 
     gsid: str

@@ -6,28 +6,30 @@ is a violation, even beside a valid one.
 
 import hashlib
 import hmac
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from sso.core.ids import digest
 from sso.core.keys import UnusableKey, load_rsa_der, load_rsa_public, public_der, verify_rsa_signature
 from sso.core.net import Address
+from sso.core.record_with_secrets import RecordWithSecrets
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.gsid.model import GameSessionData
 
 
-@dataclass(frozen=True)
-class ClientEvidence:
+class ClientEvidence(RecordWithSecrets, frozen=True):
     """The evidence of one request: at most one piece of each kind, and every piece must be valid."""
 
+    hidden_fields = frozenset({"location", "signature", "public_key", "signed_bytes"})
+
     address: Address
-    location: str | None = field(default=None, repr=False)
-    signature: str | None = field(default=None, repr=False)
-    public_key: str | None = field(default=None, repr=False)
-    signed_bytes: bytes = field(default=b"", repr=False)
+    location: str | None = None
+    signature: str | None = None
+    public_key: str | None = None
+    signed_bytes: bytes = b""
 
 
-@dataclass(frozen=True)
-class ProofFailure:
+class ProofFailure(Struct, frozen=True):
     """The reason of a violation and both values, for operators only. Secrets appear as digest prefixes."""
 
     reason: str

@@ -1,7 +1,8 @@
 """The decision of the user in the browser about a session: view it, confirm it or deny it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.accounts.device_sites import DeviceSite, DeviceSites
 from sso.accounts.errors import Banned, LoginNotAllowed
@@ -20,8 +21,7 @@ from sso.gsid.session_store import NO_VALUES, GameSessionStore, SessionOnPage
 from sso.telemetry.login_funnel import LOGIN_FUNNEL
 
 
-@dataclass(frozen=True)
-class ConfirmationView:
+class ConfirmationView(Struct, frozen=True):
     """A session as a page shows it."""
 
     gsid: str

@@ -1,14 +1,14 @@
 """What the page of a session needs to know about the guest that is linked to the account of the login."""
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.model import User
 
 
-@dataclass(frozen=True)
-class GuestPreview:
+class GuestPreview(Struct, frozen=True):
     """What would move from a guest to an account, and which rules the account would gain."""
 
     keys: int
@@ -21,8 +21,7 @@ class GuestPreview:
     gains: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class StoreAccountElsewhere:
+class StoreAccountElsewhere(Struct, frozen=True):
     """A store account that the guest wanted to link in the game, and that belongs to another user."""
 
     provider: str

@@ -6,9 +6,10 @@ A device is confirmed on the page after the login, because the user also decides
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
+
+from msgspec import Struct
 
 from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.login.flow import LoginFlow
@@ -25,8 +26,7 @@ NO_PARAMETERS: Mapping[str, str] = {}
 _SESSION_LINK = re.compile(r"/\?(.*)", re.ASCII)
 
 
-@dataclass(frozen=True)
-class GameLoginFlow:
+class GameLoginFlow(Struct, frozen=True):
     view: ConfirmationView
     confirmation: Confirmation
 

@@ -5,8 +5,9 @@ an error if the field is empty and is ignored otherwise.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.accounts.login.options import ShortText
 from sso.core.field_errors import FieldError
@@ -27,8 +28,7 @@ class _Fields(RequestModel):
     meta: Flag = False
 
 
-@dataclass(frozen=True)
-class LoginLink:
+class LoginLink(Struct, frozen=True):
     """The unchecked parameters that the browser sent; None for one that was repeated or is not text."""
 
     raw: Mapping[str, str | None]

@@ -3,14 +3,17 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.model import LoginOptions, User, application_ids
 from sso.core.ban import Ban
 from sso.core.net import parse_address
+from sso.core.record_with_secrets import RecordWithSecrets
 
 GSID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.ASCII)
 
@@ -32,18 +35,19 @@ def gsid_or_empty(gsid: str) -> str:
     return gsid if GSID.fullmatch(gsid) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class GameSessionData:
+class GameSessionData(RecordWithSecrets, frozen=True):
     """The parameters of a session as getGsid registered them, and the bindings to its client.
 
     They do not change until the confirmation, which may fill fields that were left empty.
     """
 
+    hidden_fields = frozenset({"location", "public_key"})
+
     gsid: str
-    location: bytes = field(repr=False)
+    location: bytes
     match: str
     address: str
-    public_key: bytes | None = field(repr=False)
+    public_key: bytes | None
     distr: str
     factor: str
     jwt_public_key: str
@@ -100,8 +104,7 @@ class GameSessionData:
         )
 
 
-@dataclass(frozen=True)
-class LinkValues:
+class LinkValues(Struct, frozen=True):
     """Values from a link for fields that the session left empty; 0, "" and False fill nothing."""
 
     app_id: int = 0
@@ -120,8 +123,7 @@ class LinkValues:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSnapshot:
+class SessionSnapshot(Struct, frozen=True):
     """The progress of a session at one moment, by the database's clock."""
 
     status: str
@@ -143,12 +145,11 @@ class SessionSnapshot:
         return END_ERRORS.get(self.status) or (SESSION_EXPIRED if not self.alive and self.status != DELIVERED else None)
 
 
-_session_fields = itemgetter(*GameSessionData.__dataclass_fields__)
-_snapshot_fields = itemgetter(*SessionSnapshot.__dataclass_fields__)
+_session_fields = itemgetter(*GameSessionData.__struct_fields__)
+_snapshot_fields = itemgetter(*SessionSnapshot.__struct_fields__)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Poll:
+class Poll(Struct, frozen=True, eq=False):
     """One getGsidResult request: its number, and the session when the request arrived."""
 
     gsid: str
@@ -160,8 +161,7 @@ class Poll:
     lease_left_s: float | None = None  # until the claim of an earlier poll ends; None if there is none
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """The attempt of a poll to get the login."""
 
     gsid: str
@@ -169,8 +169,7 @@ class Claim:
     claim_id: str  # also the id of the sign-in that the tokens belong to
 
 
-@dataclass(frozen=True)
-class Claimed:
+class Claimed(Struct, frozen=True):
     """The poll has claimed the login; no other poll can get it while the lease lasts."""
 
     snapshot: SessionSnapshot
@@ -181,8 +180,7 @@ class Claimed:
     lease_ended: bool | None  # True if an earlier claim was taken over because its lease had ended
 
 
-@dataclass(frozen=True)
-class NotClaimed:
+class NotClaimed(Struct, frozen=True):
     """There was no login to claim."""
 
     snapshot: SessionSnapshot
@@ -190,27 +188,25 @@ class NotClaimed:
     lease_left_s: float | None  # until the claim of another poll ends; None if there is none
 
 
-@dataclass(frozen=True)
-class LoginReady:
+class LoginReady(RecordWithSecrets, frozen=True):
+    hidden_fields = frozenset({"data"})
+
     snapshot: SessionSnapshot
-    data: dict[str, Any] = field(repr=False)
+    data: dict[str, Any]
     claim: Claim
 
 
-@dataclass(frozen=True)
-class Retry:
+class Retry(Struct, frozen=True):
     snapshot: SessionSnapshot
     delay: int
     early: bool = False  # the session had too many polls
 
 
-@dataclass(frozen=True)
-class Cancelled:
+class Cancelled(Struct, frozen=True):
     snapshot: SessionSnapshot
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(Struct, frozen=True):
     error: str
     ban: Ban | None = None  # that is the reason
 

@@ -4,8 +4,9 @@ All workers share the counters. A client is blocked for early polls only; the st
 that. Refused requests block no address, because other clients may share it.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from sso.core.ids import digest
 from sso.core.net import Address, client_network
@@ -17,8 +18,7 @@ MAX_CACHED_ADDRESSES = 4096
 MAX_RECORDED_REFUSALS = 100  # per address and minute; further ones share a record
 
 
-@dataclass(frozen=True)
-class GameRateLimits:
+class GameRateLimits(Struct, frozen=True):
     new_sessions: int  # per address and minute
     early_polls: int  # per client and minute
     block_s: int  # for too many early polls
@@ -44,8 +44,7 @@ class GameRateLimiter:
         return (await self._counter.add(key)).number <= MAX_RECORDED_REFUSALS
 
 
-@dataclass(frozen=True)
-class AddressKeys:
+class AddressKeys(Struct, frozen=True):
     """The keys of an address's counters: early polls, which may block it, and refused requests."""
 
     early_polls: bytes

@@ -1,24 +1,25 @@
 """getGsid: registers a session (§4.3)."""
 
 import uuid
-from dataclasses import dataclass, field
 
 from sso.accounts.model import LoginOptions
 from sso.core.field_errors import FieldError
 from sso.core.ids import secret_token
 from sso.core.keys import UnusableKey, load_rsa_public, public_der
+from sso.core.record_with_secrets import RecordWithSecrets
 from sso.gsid.match_code import new_match_code
 from sso.gsid.session_store import GameSessionStore
 from sso.telemetry.login_funnel import LOGIN_FUNNEL
 
 
-@dataclass(frozen=True)
-class RegisteredSession:
+class RegisteredSession(RecordWithSecrets, frozen=True):
+    hidden_fields = frozenset({"secret"})
+
     gsid: str
     started: int
     expires_in: int
     match: str
-    secret: str = field(repr=False)
+    secret: str
 
 
 class Registration:

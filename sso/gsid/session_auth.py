@@ -1,6 +1,7 @@
 """Authentication of a request about a session: the client is not blocked, the session exists, the proof is valid."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import Forbidden
@@ -15,8 +16,7 @@ from sso.gsid.violations import Violations
 from sso.telemetry.counters import THROTTLED_REQUESTS
 
 
-@dataclass(frozen=True)
-class AuthenticatedSession:
+class AuthenticatedSession(Struct, frozen=True):
     session: GameSessionData
     snapshot: SessionSnapshot
     early_poll_key: bytes  # the counter of this client's early polls

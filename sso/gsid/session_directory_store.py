@@ -4,12 +4,15 @@ The session of a device is not among them: its gsid is part of what its client a
 """
 
 import re
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from operator import itemgetter
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from sso.core.record_with_secrets import RecordWithSecrets
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.gsid.model import CLOSED, CONFIRMED, DELIVERED, DENIED, GSID, OPENED, SECOND_FACTOR, SIGNING_IN
@@ -57,10 +60,11 @@ _STATUSES_OF_STAGE = {
 _FIND = Statement(f"{_SELECT} WHERE s.gsid = :gsid AND s.client_id IS NULL AND s.expires > now()")
 
 
-@dataclass(frozen=True)
-class ListedSession:
+class ListedSession(RecordWithSecrets, frozen=True):
+    hidden_fields = frozenset({"location"})
+
     gsid: str
-    location: bytes = field(repr=False)  # the digest of its secret
+    location: bytes  # the digest of its secret
     id: str  # a digest of the gsid
     stage: str  # one of STAGES
     created: datetime
@@ -80,11 +84,10 @@ class ListedSession:
         return f"{microseconds}-{self.location.hex()}"
 
 
-_fields = itemgetter(*ListedSession.__dataclass_fields__)
+_fields = itemgetter(*ListedSession.__struct_fields__)
 
 
-@dataclass(frozen=True)
-class SessionFilter:
+class SessionFilter(Struct, frozen=True):
     stage: str | None = None
     application_id: int | None = None  # app_id or gapp_id
     address: str | None = None

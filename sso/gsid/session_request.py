@@ -1,8 +1,8 @@
 """Parsing of a request about a session: its evidence may be in the body, the URL or the headers (§4.3)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from werkzeug.datastructures import Headers
 
 from sso.core.errors import ApiError, Forbidden
@@ -31,8 +31,7 @@ class RepeatedEvidence(ApiError):
         super().__init__(f"{kind}: expected at most one, in one place")
 
 
-@dataclass(frozen=True)
-class SessionRequest:
+class SessionRequest(Struct, frozen=True):
     """A request about a session: its origin, the client address that a server claims, and the client's evidence."""
 
     gsid: str

@@ -1,10 +1,11 @@
 """The store of game sessions: create, find, close, and the changes that the browser makes."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import trio
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from sso.accounts.model import LoginOptions, User
 from sso.bus.bus import Bus
@@ -166,8 +167,7 @@ _READ_FOR_PAGE = BatchStatement(
 )
 
 
-@dataclass(frozen=True)
-class SessionLookup:
+class SessionLookup(Struct, frozen=True):
     """The session that a request names, if it exists, and whether early polls have blocked the client."""
 
     blocked: bool
@@ -176,8 +176,7 @@ class SessionLookup:
     state: str
 
 
-@dataclass(frozen=True)
-class SessionOnPage:
+class SessionOnPage(Struct, frozen=True):
     """A session as the browser's page needs it."""
 
     session: GameSessionData
@@ -276,7 +275,7 @@ class GameSessionStore:
 
     async def deny(self, gsid: str, ban: Ban | None = None) -> bool:
         """Returns False if the session is no longer pending. The game is told about the ``ban`` that is the reason."""
-        is_denied = await self._change(self._deny, gsid, ban=orjson.dumps(ban).decode() if ban else None)
+        is_denied = await self._change(self._deny, gsid, ban=orjson.dumps(asdict(ban)).decode() if ban else None)
         if is_denied:
             LOGINS.add("game", "denied")
         return is_denied

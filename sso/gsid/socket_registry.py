@@ -1,12 +1,12 @@
 """The sockets of this worker: the events queued for each client, and one heartbeat for all of them (§6)."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import structlog
 import trio
+from msgspec import Struct
 
 from sso.core.ids import record_id
 from sso.core.rate_window import RateWindow
@@ -25,8 +25,7 @@ MAX_QUEUED_EVENTS = 16  # for a client that does not read; further events except
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class SocketClose:
+class SocketClose(Struct, frozen=True):
     code: int
     error: str = ""
     ban: Mapping[str, Any] | None = None  # that has ended the session; see `Ban.from_json`

@@ -1,8 +1,9 @@
 """The store of sockets: a session has one current socket, whose heartbeats update last_seen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from sso.bus.bus import Bus
 from sso.db.batch.statement import BatchStatement, by_index
@@ -73,16 +74,14 @@ class ConnectedSocket(Protocol):
     stage: str  # that the client knows
 
 
-@dataclass(frozen=True)
-class SocketHeartbeat:
+class SocketHeartbeat(Struct, frozen=True):
     """The result of a heartbeat of several sockets."""
 
     ts: int  # the time of the database, and the new ``last_seen`` of all sessions that are open
     changed: dict[str, "SocketSession | None"]  # by socket id; None if the session does not exist any more
 
 
-@dataclass(frozen=True)
-class SocketSession:
+class SocketSession(Struct, frozen=True):
     """A session as its socket needs it."""
 
     stage: str

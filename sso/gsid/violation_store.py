@@ -1,7 +1,8 @@
 """The records of security violations in the database."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -25,8 +26,7 @@ _RECORD = BatchStatement(
 _READ = Statement("SELECT * FROM game_violations WHERE id = :id AND expires > now()")
 
 
-@dataclass(frozen=True)
-class ViolationRecord:
+class ViolationRecord(Struct, frozen=True):
     id: str
     created: datetime
     gsid: str
@@ -39,7 +39,7 @@ class ViolationRecord:
 async def find_violation(runner: Runner, violation_id: str) -> ViolationRecord | None:
     """Returns None if the record does not exist or has expired."""
     row = await runner.row(_READ, id=violation_id)
-    return ViolationRecord(**{name: row[name] for name in ViolationRecord.__dataclass_fields__}) if row else None
+    return ViolationRecord(**{name: row[name] for name in ViolationRecord.__struct_fields__}) if row else None
 
 
 class ViolationStore:

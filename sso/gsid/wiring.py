@@ -1,7 +1,6 @@
 """Builds the services of game login from settings and shared services."""
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from werkzeug.datastructures import Headers
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
@@ -41,8 +40,7 @@ from sso.gsid.violations import Violations
 BASE = "/proxy/api/gameSession"
 
 
-@dataclass(frozen=True)
-class GameLogin:
+class GameLogin(Struct, frozen=True):
     applications: ApplicationDirectory
     bus: Bus
     clock: DatabaseClock

@@ -4,13 +4,13 @@ Every process reloads the keys when they change and every few seconds. A key sig
 published, so that no token has a ``kid`` that another process does not know yet.
 """
 
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 import orjson
 import structlog
 import trio
+from msgspec import Struct
 
 from sso.bus.bus import Bus
 from sso.bus.reloading import keep_loaded
@@ -24,8 +24,7 @@ from sso.keys.store import TOPIC, KeyStore, StoredKey, purpose
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class _LoadedKey:
+class _LoadedKey(Struct, frozen=True):
     signer: Signer
     public: PublicKey
     public_pem: str

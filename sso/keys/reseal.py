@@ -5,10 +5,10 @@ A value is replaced only if it is still the one that was read (compare-and-set).
 """
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
 from functools import partial
 
 import trio
+from msgspec import Struct, field
 
 from sso.core.encryption import EncryptionError, Keyring
 from sso.db.database import Database
@@ -30,8 +30,7 @@ class ResealIncomplete(EncryptionError):
     """Some values are still encrypted with an old key; the others have been replaced."""
 
 
-@dataclass
-class _Pass:
+class _Pass(Struct):
     """The result of one pass over all values."""
 
     done: int = 0

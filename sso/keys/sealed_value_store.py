@@ -1,9 +1,9 @@
 """The encrypted values in the database: all columns that are marked as sealed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import Column, Table
 
 from sso.core.encryption import column_purpose
@@ -13,8 +13,7 @@ from sso.db.transaction import Row, Runner, Transaction
 PAGE_ROWS = 1000  # rows that one statement reads
 
 
-@dataclass(frozen=True)
-class SealedValue:
+class SealedValue(Struct, frozen=True):
     """A sealed value and its location."""
 
     table: Table

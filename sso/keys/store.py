@@ -1,9 +1,10 @@
 """The signing keys in the database."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sso.core.encryption import column_purpose
 from sso.db.database import Database
@@ -43,8 +44,7 @@ _COUNT_BY_KID = Statement("SELECT count(*) FROM signing_keys WHERE kid = :kid")
 _RETIRE = Statement("UPDATE signing_keys SET retired = now() WHERE kid = :kid AND retired IS NULL RETURNING kid")
 
 
-@dataclass(frozen=True)
-class StoredKey:
+class StoredKey(Struct, frozen=True):
     kid: str
     algorithm: str
     side: bool

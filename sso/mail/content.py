@@ -4,10 +4,10 @@ Both are written from the same parts, so they say the same. The HTML form contai
 have to load: the logo is a part of the message.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, select_autoescape
+from msgspec import Struct
 
 from sso.core.brand import DEFAULT_ACCENT, Brand
 from sso.core.language import Text, current_language, in_language
@@ -23,8 +23,7 @@ _TEMPLATES = Environment(
 HELP = Text("Do you need help?")
 
 
-@dataclass(frozen=True)
-class MailContent:
+class MailContent(Struct, frozen=True):
     """A subject and paragraphs; between ``before`` and ``after``, a code or a link with its label, if there is one.
 
     A code ends the sentence before it ("Your sign-in code is").
@@ -38,8 +37,7 @@ class MailContent:
     link_label: Text | None = None
 
 
-@dataclass(frozen=True)
-class RenderedMail:
+class RenderedMail(Struct, frozen=True):
     subject: str
     text: str
     html: str

@@ -8,10 +8,10 @@ import re
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 import structlog
 import trio
+from msgspec import Struct
 
 import sso
 from sso.config import Settings
@@ -30,8 +30,7 @@ STOP_S = 1.0  # for the last statement of a worker that stops
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class WorkerLoad:
+class WorkerLoad(Struct, frozen=True):
     held_polls: Callable[[], int]
     sockets: Callable[[], int]
 

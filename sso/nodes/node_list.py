@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.db.database import Database
 from sso.nodes.heartbeat import SILENT_S
@@ -12,8 +13,7 @@ from sso.nodes.installation_store import fetch_workers, read_workers
 MAX_CLOCK_OFFSET_S = 1.0
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(Struct, frozen=True):
     """A node. If it is silent, its values come from its last heartbeats."""
 
     name: str

@@ -1,13 +1,13 @@
 """What is wrong with the nodes of a database, with advice."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.nodes.node_list import MAX_CLOCK_OFFSET_S, Node
 
 
-@dataclass(frozen=True)
-class NodeProblem:
+class NodeProblem(Struct, frozen=True):
     name: str
     detail: str
     advice: str

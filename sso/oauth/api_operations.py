@@ -1,6 +1,6 @@
 """Describes the endpoints of OAuth 2.0 and OpenID Connect."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.logout import PARAMETERS as LOGOUT_PARAMETERS

@@ -1,6 +1,6 @@
 """Logout at the request of a client (OpenID Connect RP-Initiated Logout): validates the request."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.session_store import Session
 from sso.oauth.authorization.request import MAX_STATE, Parameters
@@ -13,8 +13,7 @@ from sso.oauth.tokens.issuer import IdTokenHint, TokenIssuer
 PARAMETERS = ("id_token_hint", "client_id", "post_logout_redirect_uri", "state", "ui_locales")
 
 
-@dataclass(frozen=True)
-class LogoutRequest:
+class LogoutRequest(Struct, frozen=True):
     """A validated logout request.
 
     ``sub`` is the user of the id_token_hint, ``redirect`` the address that the browser goes to afterwards.

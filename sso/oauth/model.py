@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
+
+from sso.core.record_with_secrets import RecordWithSecrets
 from sso.oauth.clients.profiles import RULES, Profile, ProfileRules
 from sso.oauth.clients.redirect_uris import Redirect
 from sso.oauth.tokens.claims import scopes_of_requested_claims
@@ -33,8 +35,9 @@ RESPONSE_MODES: tuple[ResponseMode, ...] = ("query", "form_post")
 AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
 
 
-@dataclass(frozen=True)
-class Client:
+class Client(RecordWithSecrets, frozen=True):
+    hidden_fields = frozenset({"secret_sealed", "second_sealed", "jwks"})
+
     client_id: str
     name: str
     redirect_hosts: tuple[str, ...]
@@ -44,8 +47,8 @@ class Client:
     consent: bool  # whether users must consent to the scopes
     first_party: bool
     disabled: bool
-    secret_sealed: str | None = field(repr=False)  # the newest secret, encrypted
-    second_sealed: str | None = field(repr=False)  # the one before it, during a rotation
+    secret_sealed: str | None  # the newest secret, encrypted
+    second_sealed: str | None  # the one before it, during a rotation
     grant_types: tuple[str, ...] = ("authorization_code", "refresh_token")
     token_endpoint_auth_method: AuthMethod = ""
     origins: tuple[str, ...] = ()  # where its pages in browsers are, besides its redirect URIs
@@ -55,7 +58,7 @@ class Client:
     support_uri: str = ""
     accent: str = ""
     signin_text: str = ""
-    jwks: str = field(default="", repr=False)  # the JSON of its JWK set, "" without one
+    jwks: str = ""  # the JSON of its JWK set, "" without one
     secret_expires: datetime | None = None  # None: never
     second_expires: datetime | None = None
     access_token_format: AccessTokenFormat = "opaque"  # noqa: S105 - a format
@@ -111,11 +114,10 @@ def expiry_seconds(expires: datetime | None) -> int:
     return int(expires.timestamp()) if expires else 0
 
 
-_CLIENT = itemgetter(*Client.__dataclass_fields__)
+_CLIENT = itemgetter(*Client.__struct_fields__)
 
 
-@dataclass(frozen=True)
-class AuthorizationRequest:
+class AuthorizationRequest(Struct, frozen=True):
     """A validated authorization request."""
 
     client: Client
@@ -142,8 +144,7 @@ class AuthorizationRequest:
         return tuple(scope for scope in SCOPES if scope in self.scopes or scope in requested)
 
 
-@dataclass(frozen=True)
-class PendingAuthorization:
+class PendingAuthorization(Struct, frozen=True):
     """A stored authorization request that waits for the user to sign in or to consent (the OAuth session)."""
 
     id: str

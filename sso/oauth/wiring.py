@@ -1,7 +1,8 @@
 """Creates the objects of this package and connects them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.user_jwt import UserJwts
@@ -49,8 +50,7 @@ from sso.oauth.tokens.service_token_store import ServiceTokenStore
 from sso.oauth.tokens.store import TokenLifetimes, TokenStore
 
 
-@dataclass(frozen=True)
-class OAuth:
+class OAuth(Struct, frozen=True):
     clients: ClientStore
     client_cache: ClientCache
     authorizations: AuthorizationStore

@@ -5,10 +5,10 @@ The document is built in a thread when it is first requested, and then kept as b
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import trio
+from msgspec import Struct
 from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminRoute
@@ -29,8 +29,7 @@ VIEWER_POLICY = (
 CACHE = {"Cache-Control": "public, max-age=60", "Access-Control-Allow-Origin": "*", "Vary": "Origin"}
 
 
-@dataclass(frozen=True)
-class BuiltDocument:
+class BuiltDocument(Struct, frozen=True):
     content: bytes
     etag: str
 

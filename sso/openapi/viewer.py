@@ -1,17 +1,16 @@
 """What the pages of /docs/api show of the document: its operations, and the fields of one as rows of a table."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
 
 MAX_DEPTH = 3  # of fields in fields
 JSON_BODY = "application/json"
 
 
-@dataclass(frozen=True)
-class FieldRow:
+class FieldRow(Struct, frozen=True):
     name: str
     type: str
     text: str
@@ -20,8 +19,7 @@ class FieldRow:
     values: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ViewedOperation:
+class ViewedOperation(Struct, frozen=True):
     id: str
     method: str
     path: str
@@ -41,8 +39,7 @@ class ViewedOperation:
         return self.path.startswith(("/api/", "/proxy/api/login")) and "Follow" not in self.summary
 
 
-@dataclass
-class DocumentViewer:
+class DocumentViewer(Struct):
     title: str
     tags: dict[str, str]
     operations: dict[str, ViewedOperation] = field(default_factory=dict)

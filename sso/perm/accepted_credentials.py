@@ -5,9 +5,10 @@ says which field of the body names the application of the request.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
+
+from msgspec import Struct
 
 from sso.core.field_errors import FieldError
 from sso.perm.input.names import read_application_id
@@ -22,8 +23,7 @@ class Subject(Enum):
     CALLER = auto()  # any service JWT replaces the factor
 
 
-@dataclass(frozen=True)
-class EndpointRule:
+class EndpointRule(Struct, frozen=True):
     subject: Subject
     application_field: tuple[str, ...] = ()  # the path of the application id in the body
     harmless_get: bool = False  # the action get changes nothing and shows no other users

@@ -1,8 +1,8 @@
 """The parts of which the descriptions of permission endpoints consist."""
 
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from sso.core.ids import MAX_APPLICATION_ID

@@ -9,8 +9,9 @@ it. Writes of the operator are not checked.
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from sso.core.errors import Forbidden
 from sso.db.transaction import Transaction
@@ -60,8 +61,7 @@ async def require_removable(tx: Transaction, caller: Caller, project_id: str, us
         raise Forbidden(NOT_REMOVABLE % project_id)
 
 
-@dataclass
-class Delegation:
+class Delegation(Struct):
     """The state of a project and the rights of the caller before a write."""
 
     tx: Transaction

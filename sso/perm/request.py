@@ -1,8 +1,9 @@
 """A request to a permission endpoint: its caller, and its fields, which are read strictly."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from sso.core.field_errors import FieldError, FieldPath
 from sso.perm.caller import Caller
@@ -13,8 +14,7 @@ from sso.perm.operations.writes import Precondition
 from sso.perm.stores.facts_reader import FactsReader
 
 
-@dataclass(frozen=True)
-class PermissionRequest:
+class PermissionRequest(Struct, frozen=True):
     fields: dict[str, Any]
     caller: Caller
     if_match: str | None = None

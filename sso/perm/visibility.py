@@ -1,6 +1,6 @@
 """The applications, projects and groups that a caller may see, for lists of the management API."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.db.database import Database
 from sso.perm.authorization import Authorizer, missing_sections, rights_of
@@ -13,8 +13,7 @@ from sso.perm.stores.record_lists import record_exists
 from sso.perm.stores.user_data import has_own_secret_data, has_secret_rights, read_secret_data
 
 
-@dataclass(frozen=True)
-class Visible:
+class Visible(Struct, frozen=True):
     everything: bool  # except the central application
     ids: frozenset[int] | frozenset[str]
 
@@ -25,8 +24,7 @@ class Visible:
         return self.everything or bool(self.ids)
 
 
-@dataclass(frozen=True)
-class OwnAccess:
+class OwnAccess(Struct, frozen=True):
     """What a caller may do by permissions of their own, in place of rights of the management API."""
 
     projects: bool = False  # the caller may see some

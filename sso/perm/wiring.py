@@ -1,7 +1,8 @@
 """Builds the parts of the permission service."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.user_jwt import UserJwts
@@ -54,8 +55,7 @@ from sso.perm.stores.caller_read import CallerReads
 from sso.perm.stores.facts import StoredFacts
 
 
-@dataclass(frozen=True)
-class PermissionOperations:
+class PermissionOperations(Struct, frozen=True):
     applications: ApplicationOperations
     roles: RoleOperations
     schemas: SchemaOperations
@@ -68,8 +68,7 @@ class PermissionOperations:
     reverse: ReverseQuestions
 
 
-@dataclass(frozen=True)
-class PermissionEndpoints:
+class PermissionEndpoints(Struct, frozen=True):
     applications: ApplicationEndpoint
     roles: RoleEndpoint
     schemas: SchemaEndpoint
@@ -83,8 +82,7 @@ class PermissionEndpoints:
     audit: AuditEndpoint
 
 
-@dataclass(frozen=True)
-class Permissions:
+class Permissions(Struct, frozen=True):
     facts: CachedFacts
     writer: PermissionWriter
     window_changes: WindowChanges

@@ -4,10 +4,10 @@ It is an encrypted form field, bound to the browser's visit and to the user's ``
 the account advances. So it works once, in one browser, for ten minutes.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import orjson
+from msgspec import Struct
 
 from sso.accounts.authentication_context import AuthenticationContext, by_ticket
 from sso.accounts.errors import AccountClosed
@@ -20,8 +20,7 @@ from sso.db.clock import DatabaseClock
 TICKET_S = 600
 
 
-@dataclass(frozen=True)
-class KeepTicket:
+class KeepTicket(Struct, frozen=True):
     user: User
     authentication: AuthenticationContext
     needs_code: bool

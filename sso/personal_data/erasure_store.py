@@ -1,10 +1,11 @@
 """The end of accounts in the database: they are closed, perhaps kept, and erased."""
 
 import re
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.accounts.bans.identity_store import forget_erased_user
 from sso.accounts.merged_user_store import IDS_WITH_MERGED
@@ -83,8 +84,7 @@ _DELETE_USER = Statement("DELETE FROM users WHERE user_id = :user_id")
 _REMEMBER = Statement(f"INSERT INTO erased_users (user_id) {IDS_WITH_MERGED} ON CONFLICT DO NOTHING")
 
 
-@dataclass(frozen=True)
-class ClaimedUser:
+class ClaimedUser(Struct, frozen=True):
     user_id: str
     login: str
     deletion_due: datetime  # the end of the lease

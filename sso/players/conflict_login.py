@@ -2,8 +2,9 @@
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from urllib.parse import parse_qs, urlencode
+
+from msgspec import Struct
 
 from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.login.flow import LoginFlow, LoginFlows
@@ -23,8 +24,7 @@ def conflict_path(gsid: str = "") -> str:
     return CONFLICT_PATH + (f"?{urlencode({'gsid': gsid})}" if gsid else "")
 
 
-@dataclass(frozen=True)
-class ConflictLoginFlow(LinkLoginFlow):
+class ConflictLoginFlow(LinkLoginFlow, frozen=True):
     owner_id: str = ""
 
     @property
@@ -35,14 +35,12 @@ class ConflictLoginFlow(LinkLoginFlow):
         return session.user.user_id == self.owner_id and self.recent.is_recent(session)
 
 
-@dataclass(frozen=True)
-class OpenConflict:
+class OpenConflict(Struct, frozen=True):
     conflict: LinkConflict
     game: LoginFlow | None = None  # the flow of the game's session
 
 
-@dataclass(frozen=True)
-class ConflictLoginFlows:
+class ConflictLoginFlows(Struct, frozen=True):
     recent: RecentAuthentication
     conflicts: LinkConflicts
     games: LoginFlows

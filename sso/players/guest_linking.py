@@ -1,6 +1,6 @@
 """Merges the guest of a game's session into the account of the player who is signed in to the page of the session."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.model import User
@@ -19,8 +19,7 @@ class _SessionEnded(Conflict):
     message = "the session of the game has ended"
 
 
-@dataclass(frozen=True)
-class GuestLinking:
+class GuestLinking(Struct, frozen=True):
     """Implements `sso.gsid.guest_merges.GuestMerges`."""
 
     merges: UserMerges

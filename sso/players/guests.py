@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from sso.accounts.authentication_context import by_device_key
 from sso.accounts.authentication_data import AuthenticationDataIssuer
@@ -34,8 +35,7 @@ class TooManyGuests(RetryLater):
     message = "too many new guests, try again later"
 
 
-@dataclass(frozen=True)
-class GuestRequest:
+class GuestRequest(Struct, frozen=True):
     key: DeviceKey
     ts: int
     nonce: str
@@ -70,8 +70,7 @@ class NewGuestLimit:
             raise TooManyGuests(wait_s)
 
 
-@dataclass(frozen=True)
-class GuestSignIn:
+class GuestSignIn(Struct, frozen=True):
     store: DeviceKeyStore
     tokens: SessionTokens
     authentication_data: AuthenticationDataIssuer

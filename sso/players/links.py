@@ -1,7 +1,8 @@
 """The keys and store accounts with which a user signs in: the one operation for players and administrators."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
@@ -17,8 +18,7 @@ from sso.upstream.linked_identities import LastWayToSignIn, LinkedIdentities, au
 LAST_WAY = "it is the user's last way to sign in"
 
 
-@dataclass(frozen=True)
-class UserLink:
+class UserLink(Struct, frozen=True):
     id: str
     kind: str  # key or store_account
     name: str  # the algorithm of a key, or the provider and the name there

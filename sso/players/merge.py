@@ -6,9 +6,10 @@ alias. Its login, password, passkeys and consents are not moved.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import GUEST_TAG, User
@@ -31,8 +32,7 @@ Moves = dict[str, Any]
 CheckMoves = Callable[[Transaction, Moves], Awaitable[None]]
 
 
-@dataclass(frozen=True)
-class MergeResult:
+class MergeResult(Struct, frozen=True):
     moves: Moves
     warnings: tuple[str, ...]  # what both users have, and so was not moved
 

@@ -1,6 +1,6 @@
 """Creates the objects of this package and connects them."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.ports import ApplicationDirectory
@@ -23,8 +23,7 @@ from sso.upstream.wiring import Upstream
 __all__ = ["GuestLinking", "Players", "UserMerges", "build_players"]
 
 
-@dataclass(frozen=True)
-class Players:
+class Players(Struct, frozen=True):
     accepts_guests: bool
     applications: ApplicationDirectory
     guests: GuestSignIn

@@ -1,8 +1,9 @@
 """What a replica reads from the service, as a service client of the application."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.client.call import ApiCall, read_body
 from sso.client.clients import SsoClient
@@ -15,8 +16,7 @@ MAX_IDS = 100
 ANSWER_S = 60.0  # for a response, besides the time that it is held
 
 
-@dataclass(frozen=True)
-class ChangesPage:
+class ChangesPage(Struct, frozen=True):
     rows: list[list[Any]]
     missing: list[str]
     cursor: str

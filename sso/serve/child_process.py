@@ -7,10 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import NoReturn
 
 import structlog
+from msgspec import Struct, field
 
 # The signals that the supervisor blocks and waits for; a child starts with their default handlers.
 SUPERVISOR_SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
@@ -34,8 +34,7 @@ class ReadyPipe:
             os.close(fd)
 
 
-@dataclass(frozen=True)
-class ChildRole:
+class ChildRole(Struct, frozen=True):
     """A kind of child process: the function that it runs, and the number of processes.
 
     `run` gets a ReadyPipe and its number within the role, counted from 1; a replacement has the number of the process
@@ -54,8 +53,7 @@ class ChildRole:
         return f"{self.name}-{number}"
 
 
-@dataclass(eq=False)
-class ChildProcess:
+class ChildProcess(Struct, eq=False):
     """A child process as the supervisor knows it."""
 
     role: ChildRole

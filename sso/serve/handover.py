@@ -12,11 +12,11 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from mmap import mmap
 from pathlib import Path
 
 import structlog
+from msgspec import Struct
 
 from sso.core.bind_address import Bind, parse_bind
 from sso.core.unix_socket import connect, listen_privately, peer_ids
@@ -43,8 +43,7 @@ class SharedFlag:
         return self._memory[0] != 0
 
 
-@dataclass(frozen=True)
-class RunningService:
+class RunningService(Struct, frozen=True):
     """A running service, its Unix socket, and the listening sockets that it has sent."""
 
     pid: int

@@ -3,9 +3,9 @@
 import os
 import signal
 import time
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from sso.serve.child_process import ChildProcess, ChildRole, ReadyPipe, flush_output, run_child
 
@@ -16,8 +16,7 @@ _MAX_START_FAILURES = 3  # in a row, before the first start is given up
 _log = structlog.get_logger()
 
 
-@dataclass(eq=False)
-class ProcessSlot:
+class ProcessSlot(Struct, eq=False):
     """A process that must always run: if it ends, another is started in its slot."""
 
     role: ChildRole

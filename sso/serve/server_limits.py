@@ -1,12 +1,11 @@
 """Time and size limits of the HTTP servers."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.core.net import Network
 
 
-@dataclass(frozen=True)
-class ServerLimits:
+class ServerLimits(Struct, frozen=True):
     """Times are in seconds, sizes in bytes. The application has lower limits for bodies, with its own error texts."""
 
     keep_alive_s: float = 75.0  # without a request

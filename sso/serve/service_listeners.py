@@ -3,8 +3,9 @@
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sso.config import Settings
 from sso.core.bind_address import Bind, parse_binds
@@ -12,8 +13,7 @@ from sso.serve.handover import RunningService, SharedFlag, handover_path, is_run
 from sso.serve.listeners import BindError, listening
 
 
-@dataclass(frozen=True)
-class ServiceListeners:
+class ServiceListeners(Struct, frozen=True):
     requests: Sequence[socket.socket]
     metrics: Sequence[socket.socket]
     by_bind: Mapping[Bind, socket.socket]

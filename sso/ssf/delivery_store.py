@@ -4,7 +4,8 @@ A stream that is not enabled delivers only the events that say so.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.core.encryption import Keyring
 from sso.core.ids import record_id
@@ -75,8 +76,7 @@ _POSTPONE = Statement(
 )
 
 
-@dataclass(frozen=True)
-class ClaimedStream:
+class ClaimedStream(Struct, frozen=True):
     """A stream that this worker pushes until the lease ends."""
 
     stream_id: str

@@ -5,8 +5,10 @@ a receiver that acts on them changes nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from sso.accounts.assurance import NAMESPACE
 from sso.accounts.authentication_context import ACR_VALUES
@@ -18,8 +20,7 @@ EXAMPLE = "This is an example"
 _REASON = {"reason_admin": {"en": EXAMPLE}}
 
 
-@dataclass(frozen=True)
-class ExampleSignal:
+class ExampleSignal(Struct, frozen=True):
     type: SignalType
     data: dict[str, Any]
     sub: str | None = USER

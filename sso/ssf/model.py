@@ -1,9 +1,10 @@
 """A stream of signals as it is stored, and as its receiver sees it."""
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sso.core.encryption import column_purpose
 from sso.core.moments import rfc3339
@@ -25,8 +26,7 @@ def authorization_purpose(stream_id: str) -> str:
     return column_purpose("signal_streams.authorization_sealed", stream_id)
 
 
-@dataclass(frozen=True)
-class SignalStream:
+class SignalStream(Struct, frozen=True):
     stream_id: str
     client_id: str
     created: datetime
@@ -45,7 +45,7 @@ class SignalStream:
 
     @classmethod
     def from_row(cls, row: Row) -> "SignalStream":
-        values = {name: row[name] for name in cls.__dataclass_fields__}
+        values = {name: row[name] for name in cls.__struct_fields__}
         return cls(**values | {"requested": tuple(row["requested"]), "events": tuple(row["events"])})
 
     def configuration(self, issuer: str) -> dict[str, Any]:
@@ -93,8 +93,7 @@ class SignalStream:
         }
 
 
-@dataclass(frozen=True)
-class NewSettings:
+class NewSettings(Struct, frozen=True):
     """What a receiver sets. ``authorization`` None keeps the header of a stream that exists, "" removes it."""
 
     method: str
@@ -113,8 +112,7 @@ class NewSettings:
         return [REQUESTABLE[uri] for uri in dict.fromkeys(self.requested) if uri in REQUESTABLE]
 
 
-@dataclass(frozen=True)
-class StoredSignal:
+class StoredSignal(Struct, frozen=True):
     """An event that waits for its receiver, with what its token needs of the client."""
 
     id: int
@@ -132,4 +130,4 @@ class StoredSignal:
 
     @classmethod
     def from_row(cls, row: Row) -> "StoredSignal":
-        return cls(**{name: row[name] for name in cls.__dataclass_fields__})
+        return cls(**{name: row[name] for name in cls.__struct_fields__})

@@ -1,6 +1,6 @@
 """Creates the objects of this package."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.bus.bus import Bus
 from sso.config import Settings
@@ -18,8 +18,7 @@ from sso.ssf.upkeep import StreamUpkeep
 from sso.webhooks.wiring import build_client
 
 
-@dataclass(frozen=True)
-class SharedSignals:
+class SharedSignals(Struct, frozen=True):
     operations: StreamOperations
     tokens: EventTokens
     polls: SignalPolls

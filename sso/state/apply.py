@@ -1,10 +1,11 @@
 """Applies a document of desired state in one transaction. Applying it again changes nothing."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import trio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.accounts.model import login_key
 from sso.accounts.operations import UserOperations
@@ -66,8 +67,7 @@ ApplyProgress = Callable[[str, int, int], None]  # called with what is being don
 ApplyPrecondition = Callable[[Transaction], Awaitable[None]]  # raises an error if the document must not be applied
 
 
-@dataclass(frozen=True)
-class RecordOperations:
+class RecordOperations(Struct, frozen=True):
     """The operations that save the records of a document that are not about permissions."""
 
     keyring: Keyring
@@ -82,8 +82,7 @@ def build_operations(keyring: Keyring, passwords: PasswordChanges, *, allow_http
     return RecordOperations(keyring, UserOperations(keyring, passwords), clients, providers)
 
 
-@dataclass(frozen=True)
-class ApplyReport:
+class ApplyReport(Struct, frozen=True):
     counts: ApplyCounts
     records: dict[str, str]  # location → created or changed
     impact: Impact

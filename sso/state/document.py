@@ -1,9 +1,9 @@
 """The format of the document. A field that the document does not name keeps its value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from pydantic import Field, ValidationError
 
 from sso.accounts.model import login_key
@@ -30,8 +30,7 @@ class _Accounts(RecordModel):
     identity_providers: list[ProviderRecord] = Field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """A parsed document. Whether the records that it refers to exist is checked when it is applied."""
 
     users: list[UserRecord]

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sso.core.field_errors import FieldPath, field_text
 from sso.core.records import Outcome
@@ -12,16 +13,14 @@ UNCHANGED, CHANGED, CREATED = Outcome.UNCHANGED, Outcome.CHANGED, Outcome.CREATE
 _RANK = {outcome: rank for rank, outcome in enumerate(Outcome)}
 
 
-@dataclass(frozen=True)
-class ApplyCounts:
+class ApplyCounts(Struct, frozen=True):
     created: int
     changed: int
     unchanged: int
     warnings: tuple[str, ...] = ()  # about ignored fields, and about rules that no schema declares
 
 
-@dataclass
-class ApplySummary:
+class ApplySummary(Struct):
     """A record may be changed in several steps. It counts once: as created, else as changed, else as unchanged."""
 
     location: FieldPath = ()

@@ -1,9 +1,10 @@
 """Imports users of other services in batches: each batch is one transaction, and each user succeeds or is skipped."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from sso.accounts.errors import Banned
 from sso.accounts.history.events import EventKind, record_event
@@ -47,14 +48,12 @@ class ImportOutcome(StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True)
-class ImportOptions:
+class ImportOptions(Struct, frozen=True):
     update: bool = False  # change the profile of users who exist, and give a password to verified ones without one
     passwords: bool = False  # with ``update``: replace their passwords, too
 
 
-@dataclass
-class ImportResult:
+class ImportResult(Struct):
     outcome: ImportOutcome
     user_id: str | None = None
     notes: list[str] = field(default_factory=list)  # why it was skipped, or what is missing
@@ -64,8 +63,7 @@ class ImportResult:
         return {"outcome": self.outcome, "user_id": self.user_id, "notes": self.notes}
 
 
-@dataclass(frozen=True)
-class _Directory:
+class _Directory(Struct, frozen=True):
     """What the users of a batch refer to."""
 
     providers: Mapping[str, IdentityProvider]

@@ -1,6 +1,6 @@
 """Sign-ins that wait for the answer of a provider: valid once, for ten minutes, in the browser that began them."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.core.ids import digest
 from sso.db.database import Database
@@ -25,8 +25,7 @@ _USE_NONCE = Statement(
 )
 
 
-@dataclass(frozen=True)
-class BegunAttempt:
+class BegunAttempt(Struct, frozen=True):
     """``user_id`` is the user who links an identity to the account; None for a sign-in."""
 
     next_path: str

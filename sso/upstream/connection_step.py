@@ -1,14 +1,13 @@
 """One step of the test of a connection, and the step that all kinds with published keys have."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.upstream.discovery import json_of, parse_keys
 from sso.upstream.errors import UpstreamError
 from sso.upstream.http_client import ProviderClient
 
 
-@dataclass(frozen=True)
-class ConnectionStep:
+class ConnectionStep(Struct, frozen=True):
     """What was tested, and what was found. ``field``: the field of the provider that is wrong, if one is."""
 
     title: str

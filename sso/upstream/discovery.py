@@ -1,8 +1,9 @@
 """Discovery documents and keys of OpenID providers, cached in each worker."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from sso.core.jwk import load_jwk
 from sso.core.keys import PublicKey, UnusableKey
@@ -17,8 +18,7 @@ MAX_KEYS = 100
 DOCUMENT_PATH = "/.well-known/openid-configuration"
 
 
-@dataclass(frozen=True)
-class ProviderMetadata:
+class ProviderMetadata(Struct, frozen=True):
     authorization_endpoint: str
     token_endpoint: str
     userinfo_endpoint: str  # "" if there is none

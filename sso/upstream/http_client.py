@@ -5,11 +5,11 @@ client, or any other request, to an internal host.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from sso.core.outgoing_http import AddressRefused, NoAnswer, OutgoingClient, OutgoingLimits, UnusableAnswer
 from sso.core.outgoing_url import is_outgoing_url
@@ -21,8 +21,7 @@ LIMITS = OutgoingLimits(timeout_s=10.0, max_bytes=256 * 1024, max_requests=32)
 STORE_LIMITS = OutgoingLimits(timeout_s=8.0, max_bytes=64 * 1024, max_requests=64)
 
 
-@dataclass(frozen=True)
-class ProviderAnswer:
+class ProviderAnswer(Struct, frozen=True):
     url: str
     status: int
     body: bytes

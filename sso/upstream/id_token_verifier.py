@@ -1,7 +1,8 @@
 """Verifies ID tokens of other OpenID providers."""
 
 import hmac
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.core.jwt import SKEW_S, Claims, InvalidToken, check_times, optional_kid_of, signed_claims
 from sso.core.keys import PublicKey
@@ -9,8 +10,7 @@ from sso.core.keys import PublicKey
 MAX_ID_TOKEN_AGE_S = 600  # an ID token was just issued
 
 
-@dataclass(frozen=True)
-class IdTokenVerifier:
+class IdTokenVerifier(Struct, frozen=True):
     """Verifies ID tokens of another OpenID provider, by the rules of OpenID Connect Core §3.1.3.7."""
 
     issuer: str

@@ -3,10 +3,11 @@
 An identity without a user waits, bound to the browser, until it signs in to an account or creates one.
 """
 
-from dataclasses import asdict, dataclass
 from datetime import datetime
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from sso.accounts.model import User
 from sso.core.encryption import Keyring, column_purpose
@@ -55,8 +56,7 @@ _DELETE_LINK = Statement(
 )
 
 
-@dataclass(frozen=True)
-class LinkedIdentity:
+class LinkedIdentity(Struct, frozen=True):
     id: str
     provider_id: str
     provider_name: str
@@ -65,8 +65,7 @@ class LinkedIdentity:
     last_used: datetime
 
 
-@dataclass(frozen=True)
-class PendingIdentity:
+class PendingIdentity(Struct, frozen=True):
     provider_id: str
     identity: UpstreamIdentity
     next_path: str

@@ -3,7 +3,7 @@
 An identity never moves by itself: the page needs a recent login to the account that has it.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.bans.identity_store import provider_identity
 from sso.accounts.history.events import EventKind, record_event
@@ -43,8 +43,7 @@ _MOVE = Statement(
 )
 
 
-@dataclass(frozen=True)
-class LinkConflict:
+class LinkConflict(Struct, frozen=True):
     claimant: User  # who wants to link the identity
     owner: User  # who has it
     link_id: str

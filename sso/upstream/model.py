@@ -5,11 +5,11 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sso.core.encryption import column_purpose
 from sso.core.ids import secret_token
+from sso.core.record_with_secrets import RecordWithSecrets
 
 BROWSER_KINDS = ("oidc", "oauth2", "steam")
 TICKET_KINDS = ("steam_ticket", "google_play", "game_center", "oidc_ticket")
@@ -25,14 +25,15 @@ CLAIMS = ("subject", "name", "email", "email_verified")
 MAX_SUBJECT, MAX_NAME, MAX_EMAIL = 255, 128, 254
 
 
-@dataclass(frozen=True)
-class IdentityProvider:
+class IdentityProvider(RecordWithSecrets, frozen=True):
+    hidden_fields = frozenset({"secret_sealed"})
+
     provider_id: str
     kind: str
     name: str
     issuer: str
     client_id: str
-    secret_sealed: str | None = field(repr=False)
+    secret_sealed: str | None
     scopes: tuple[str, ...]
     authorization_url: str
     token_url: str
@@ -56,20 +57,21 @@ class IdentityProvider:
 
     @classmethod
     def from_row(cls, row: Any) -> "IdentityProvider":
-        values = {name: row[name] for name in cls.__dataclass_fields__}
+        values = {name: row[name] for name in cls.__struct_fields__}
         return cls(**{**values, "scopes": tuple(values["scopes"])})
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(RecordWithSecrets, frozen=True):
     """A sign-in at a provider. ``browser_secret`` is the cookie of the browser that began it.
 
     ``state`` is known to the provider and part of URLs. Nonce and code verifier also depend on the cookie, so an
     answer that is sent from another browser cannot be used even by someone who can read the database.
     """
 
+    hidden_fields = frozenset({"browser_secret"})
+
     state: str
-    browser_secret: str = field(repr=False)
+    browser_secret: str
     callback_url: str
     needs_new_login: bool = False  # the provider is asked not to sign in silently
 
@@ -93,16 +95,17 @@ class Attempt:
         return _base64url(hmac.digest(self.browser_secret.encode(), f"{purpose}:{self.state}".encode(), "sha256"))
 
 
-@dataclass(frozen=True)
-class UpstreamIdentity:
+class UpstreamIdentity(RecordWithSecrets, frozen=True):
     """A person at a provider. ``email_verified`` and ``auth_time`` (Unix seconds, 0: unknown) are what it says."""
+
+    hidden_fields = frozenset({"tokens"})
 
     subject: str
     name: str = ""
     email: str = ""
     email_verified: bool = False
     auth_time: int = 0
-    tokens: Mapping[str, Any] | None = field(default=None, repr=False)
+    tokens: Mapping[str, Any] | None = None
 
 
 class ProviderAdapter(Protocol):

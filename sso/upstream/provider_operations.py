@@ -2,8 +2,9 @@
 the audit entries. They run in a transaction of the caller, who publishes `TOPIC` afterwards.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.audit import trail
 from sso.audit.deleted_secret_store import keep_secrets, take_secrets
@@ -51,8 +52,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class ProviderOperations:
+class ProviderOperations(Struct, frozen=True):
     keyring: Keyring
     allow_http: bool  # for addresses of this machine, because this service itself is used without TLS
 

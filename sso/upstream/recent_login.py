@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.login.flow import LoginFlow, LoginFlows
@@ -18,8 +19,7 @@ LINK_PATH = "/login/identity/link"  # links the identity that waits in this brow
 CONFLICT_PATH = "/login/identity/conflict"  # asks about an identity that belongs to another account
 
 
-@dataclass(frozen=True)
-class LinkLoginFlow:
+class LinkLoginFlow(Struct, frozen=True):
     recent: RecentAuthentication
     inner: LoginFlow | None = None  # the flow that the identity was asked for, and that continues afterwards
 

@@ -4,9 +4,8 @@ An account is created at once if the provider is trusted for e-mail addresses an
 Otherwise the usual registration verifies an address by mail, and the identity is linked after it.
 """
 
-from dataclasses import dataclass
-
 import structlog
+from msgspec import Struct
 
 from sso.accounts.guest_upgrade_store import GuestLink, upgrade_guest
 from sso.accounts.history.events import EventKind, record_event
@@ -25,8 +24,7 @@ from sso.upstream.model import IdentityProvider
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class NewAccount:
+class NewAccount(Struct, frozen=True):
     user: User
     next_path: str
 

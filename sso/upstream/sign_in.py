@@ -4,9 +4,10 @@ An identity is never linked by its e-mail address, verified or not: the owner of
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.accounts.authentication_context import UPSTREAM_AUTH
 from sso.accounts.errors import AccountClosed
@@ -26,8 +27,7 @@ METHOD = "provider"  # names these logins in the metrics
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class UserIdentified:
+class UserIdentified(Struct, frozen=True):
     """``needs_code``: the second factor of the account is still missing.
 
     ``is_new_login``: the provider says that the person has just authenticated there, and was not signed in silently.
@@ -39,13 +39,11 @@ class UserIdentified:
     is_new_login: bool
 
 
-@dataclass(frozen=True)
-class IdentityLinked:
+class IdentityLinked(Struct, frozen=True):
     """The identity that a signed-in user wanted to link is linked."""
 
 
-@dataclass(frozen=True)
-class IdentityBelongsToOther:
+class IdentityBelongsToOther(Struct, frozen=True):
     """The identity that a signed-in user wanted to link belongs to another account.
 
     ``can_decide``: it is remembered, so that the owner of both can move it.
@@ -54,13 +52,11 @@ class IdentityBelongsToOther:
     can_decide: bool = False
 
 
-@dataclass(frozen=True)
-class LinkingUserRevoked:
+class LinkingUserRevoked(Struct, frozen=True):
     """The user who wanted to link the identity was revoked meanwhile, for example by a new password. Not linked."""
 
 
-@dataclass(frozen=True)
-class IdentityUnknown:
+class IdentityUnknown(Struct, frozen=True):
     """No user is linked to the identity; it waits in ``PendingIdentities``."""
 
 

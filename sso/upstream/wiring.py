@@ -1,6 +1,6 @@
 """Creates the objects of this package and connects them."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.bans.operations import BanOperations
 from sso.accounts.ports import LoginWrites
@@ -33,8 +33,7 @@ from sso.upstream.tickets.steam_ticket import SteamTickets
 from sso.upstream.tickets.verification import TicketVerification
 
 
-@dataclass(frozen=True)
-class Upstream:
+class Upstream(Struct, frozen=True):
     providers: ProviderStore
     provider_list: ProviderList
     links: LinkedIdentities

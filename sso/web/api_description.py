@@ -5,9 +5,9 @@ JSON schema. Paths are written as the router has them. The document builder adds
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from msgspec import Struct, field
 from pydantic import BaseModel
 
 JSON_BODY, FORM_BODY = "application/json", "application/x-www-form-urlencoded"
@@ -22,8 +22,7 @@ STRING: JsonSchema = {"type": "string"}
 OBJECT: JsonSchema = {"type": "object"}
 
 
-@dataclass(frozen=True)
-class ApiParameter:
+class ApiParameter(Struct, frozen=True):
     name: str
     description: str = ""
     location: str = "query"  # query, header, path or cookie
@@ -31,16 +30,14 @@ class ApiParameter:
     required: bool = False
 
 
-@dataclass(frozen=True)
-class ApiBody:
+class ApiBody(Struct, frozen=True):
     schema: SchemaSource
     media_types: Sequence[str] = (JSON_BODY, FORM_BODY)
     examples: Mapping[str, Any] = field(default_factory=dict)
     required: bool = True
 
 
-@dataclass(frozen=True)
-class ApiResponse:
+class ApiResponse(Struct, frozen=True):
     description: str
     schema: SchemaSource | None = None  # None: no body
     media_type: str = JSON_BODY
@@ -49,8 +46,7 @@ class ApiResponse:
     other_types: Mapping[str, SchemaSource] = field(default_factory=dict)  # if the client asks for them with Accept
 
 
-@dataclass(frozen=True)
-class ApiOperation:
+class ApiOperation(Struct, frozen=True):
     method: str
     path: str
     tag: str

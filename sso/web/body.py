@@ -9,10 +9,10 @@ import binascii
 import json
 import math
 import re
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
+from msgspec import Struct
 from pydantic import JsonValue
 
 from sso.core.errors import ApiError
@@ -65,8 +65,7 @@ class InvalidBody(ApiError):
         super().__init__(f"{subject} {self.problem}")
 
 
-@dataclass(frozen=True)
-class ParsedBody:
+class ParsedBody(Struct, frozen=True):
     fields: dict[str, JSON]
     is_form: bool = False
     raw: bytes = b""  # as received: signatures cover these bytes

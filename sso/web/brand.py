@@ -5,11 +5,11 @@ every accent colour that is legible, because sites have colours of their own.
 """
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment
+from msgspec import Struct
 from quart import Blueprint, Response
 from werkzeug.exceptions import NotFound
 
@@ -25,8 +25,7 @@ _STYLE = Path(__file__).parent / "static" / "sso.css"
 _ = Text
 
 
-@dataclass(frozen=True)
-class PageBrand:
+class PageBrand(Struct, frozen=True):
     """The brand as templates use it."""
 
     name: str
@@ -39,8 +38,7 @@ class PageBrand:
     terms_url: str
 
 
-@dataclass(frozen=True)
-class SiteBrand:
+class SiteBrand(Struct, frozen=True):
     """The look of a site on the pages of its sign-in."""
 
     logo_uri: str

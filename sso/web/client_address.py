@@ -7,9 +7,10 @@ trusted is the client. UnknownAddress is raised if the address would be a guess.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address
+
+from msgspec import Struct
 
 from sso.core.net import Address, Network, contains, parse_address
 
@@ -37,8 +38,7 @@ class UnknownAddress(ValueError):
     """The address of the client cannot be determined with certainty."""
 
 
-@dataclass(frozen=True)
-class TrustedProxies:
+class TrustedProxies(Struct, frozen=True):
     """The trusted networks, and the one header (in lower case) that is read from them."""
 
     networks: tuple[Network, ...] = ()

@@ -1,8 +1,9 @@
 """A webhook as it is stored, and as the sender has claimed it."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sso.core.encryption import column_purpose
 from sso.core.moments import rfc3339
@@ -14,8 +15,7 @@ def secret_purpose(webhook_id: str) -> str:
     return column_purpose("webhooks.secret_sealed", webhook_id)
 
 
-@dataclass(frozen=True)
-class Webhook:
+class Webhook(Struct, frozen=True):
     webhook_id: str
     url: str
     events: tuple[str, ...]
@@ -28,7 +28,7 @@ class Webhook:
 
     @classmethod
     def from_row(cls, row: Row) -> "Webhook":
-        values = {name: row[name] for name in cls.__dataclass_fields__}
+        values = {name: row[name] for name in cls.__struct_fields__}
         return cls(**values | {"events": tuple(row["events"])})
 
     def json(self) -> dict[str, Any]:
@@ -54,8 +54,7 @@ class Webhook:
         }
 
 
-@dataclass(frozen=True)
-class ClaimedWebhook:
+class ClaimedWebhook(Struct, frozen=True):
     """A webhook that this worker sends to until the lease ends."""
 
     webhook_id: str

@@ -6,10 +6,10 @@ delivered either, all events of that age have failed with it, so that a receiver
 a week of events. Administrators can send failed events again.
 """
 
-from dataclasses import dataclass, replace
-
 import orjson
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.change_stream.reader import ChangeReader, ExpiredCursor, StreamEvent, StreamPage
 from sso.change_stream.sequencer import TOPIC
@@ -127,8 +127,7 @@ class WebhookDelivery(QueuedDelivery[ClaimedWebhook]):
         await self._deliveries.release(item)
 
 
-@dataclass(frozen=True)
-class FailedEvent:
+class FailedEvent(Struct, frozen=True):
     failure_id: int
     webhook: ClaimedWebhook
     event: StreamEvent

@@ -1,6 +1,6 @@
 """Creates the sender of this package, and the HTTP client that it shares with the checks of new addresses."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.change_stream.reader import ChangeReader
 from sso.config import Settings
@@ -14,8 +14,7 @@ from sso.webhooks.delivery_store import DeliveryStore
 from sso.webhooks.sender import LIMITS, build_webhook_sender
 
 
-@dataclass(frozen=True)
-class Webhooks:
+class Webhooks(Struct, frozen=True):
     client: OutgoingClient
     sender: DueQueue
     allow_http: bool

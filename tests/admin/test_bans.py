@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+from msgspec.structs import asdict
 
 from sso.core.ban import Ban, ban_in_force
 from sso.services import Services
@@ -319,7 +320,7 @@ def test_function_of_the_database_agrees_with_the_rule(server: Server, applicati
     bans = [Ban(f"{n}-{end}", "r", end, **place) for n, place in enumerate(places) for end in ends]
     for first in range(len(bans)):
         for chosen in (bans[first:], bans[first : first + 3], bans[first : first + 1]):
-            stored = [item.__dict__ for item in chosen]
+            stored = [asdict(item) for item in chosen]
             for asked, projects in (((), ()), ((application,), (project,)), ((5,), ())):
                 sql = "SELECT ban_in_force($1, $2) AS ban"
                 row = query(server, sql, orjson.dumps(stored).decode(), list(asked))[0]["ban"]

@@ -1,10 +1,10 @@
 """Transactions and statements: errors, deadlines, cancellation, and lost connections."""
 
 import random
-from dataclasses import replace
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sso.db.database import Database
 from sso.db.errors import DeadlineExceeded, Unavailable, UniqueViolation

@@ -14,7 +14,7 @@ from sso.keys.signing_pool import INLINE_SIGNATURES, SigningPool, signing_thread
 MANY = 3 * INLINE_SIGNATURES
 
 
-class RecordingSigner(Signer):
+class RecordingSigner(Signer, frozen=True):
     """Records the thread in which it signs."""
 
     def sign(self, claims: Mapping[str, Any], header_type: str = JWT) -> str:
@@ -61,7 +61,7 @@ async def test_many_signatures_at_once_are_made_in_a_thread(keys: dict[str, Sign
         assert signed_in_threads() == MANY - INLINE_SIGNATURES
 
 
-class MeetingSigner(Signer):
+class MeetingSigner(Signer, frozen=True):
     """In a thread, it waits for a signature in another thread."""
 
     meeting = threading.Barrier(2, timeout=60)

@@ -30,7 +30,7 @@ def _exchange_class(old: type, new: type) -> None:
         inner, inner_before = _unwrapped(value), _unwrapped(before)
         if _function(inner) and _function(inner_before):
             _exchange(inner_before, inner)
-        elif name in getattr(new, "__annotations__", {}) and not _same(value, before):
+        elif name in getattr(new, "__annotations__", {}) and not _is_member(value) and not _same(value, before):
             setattr(old, name, value)
 
 
@@ -53,6 +53,11 @@ def _unwrapped(value: Any) -> Any:
 
 def _function(value: Any) -> bool:
     return isinstance(getattr(value, "__wrapped__", value), types.FunctionType)
+
+
+def _is_member(value: Any) -> bool:
+    """Whether this is how a class reads a slot of its instances. It cannot read those of another class."""
+    return isinstance(value, types.MemberDescriptorType)
 
 
 def _same(one: Any, other: Any) -> bool:

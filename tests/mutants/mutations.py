@@ -13,6 +13,7 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd, ast.Mod: ast.Mult,
 }  # fmt: skip
+_RECORDS = ("Struct", "RecordWithSecrets")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,10 @@ def _mutants(tree: ast.Module) -> Iterator[Mutant]:
 
 
 def _untouched(tree: ast.Module) -> set[int]:
-    """What no test should notice: annotations, docstrings, texts of errors and of log lines, names of exports."""
+    """What no test should notice: annotations, docstrings, texts of errors and of log lines, names of exports.
+
+    And what cannot be exchanged in a running process: the defaults of a Struct.
+    """
     left_out: list[ast.AST] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -62,7 +66,9 @@ def _untouched(tree: ast.Module) -> set[int]:
             left_out += [node.returns] if node.returns else []
             left_out += node.decorator_list
         if isinstance(node, ast.ClassDef):
-            left_out += node.decorator_list
+            left_out += [*node.decorator_list, *node.bases, *node.keywords]
+            if any(ast.unparse(base) in _RECORDS for base in node.bases):
+                left_out += [field.value for field in node.body if isinstance(field, ast.AnnAssign) and field.value]
         if isinstance(node, ast.AnnAssign):
             left_out.append(node.annotation)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

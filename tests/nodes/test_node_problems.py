@@ -1,8 +1,7 @@
 """What `sso status` and `sso doctor` say about nodes."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from sso.nodes.node_list import Node, notes_on
 from sso.nodes.problems import NodeProblem, node_problems
@@ -57,7 +56,7 @@ def test_equal_nodes_have_no_problems() -> None:
 def test_problem_of_one_node_is_named_with_advice(
     changes: dict[str, object], name: str, detail: str, note: str, warning: bool
 ) -> None:
-    web2 = replace(WEB2, **changes)  # type: ignore[arg-type]
+    web2 = replace(WEB2, **changes)
     nodes = [WEB1, web2, replace(WEB1, name="web3")]
     problem = only_problem(*nodes)
     assert (problem.name, problem.warning) == (name, warning)

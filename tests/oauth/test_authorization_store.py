@@ -1,11 +1,11 @@
 """Concurrent authorizations share a statement, but do not wait for locks on rows of other clients."""
 
 import time
-from dataclasses import replace
 from ipaddress import IPv4Address
 from urllib.parse import urlencode
 
 import trio
+from msgspec.structs import replace
 
 from sso.accounts.authentication_context import by_password
 from sso.accounts.session_store import Session

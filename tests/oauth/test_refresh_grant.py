@@ -1,9 +1,9 @@
 """The refresh token grant without a server: what is refused with which error, what is revoked, and what is logged."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from sso.core.encryption import Keyring, MasterKey

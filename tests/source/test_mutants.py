@@ -44,3 +44,14 @@ def test_mutant_takes_the_place_of_functions_that_were_imported() -> None:
     f, instance = module.__dict__["f"], module.__dict__["C"]()
     install(module, ast.parse(source.replace("3", "4").replace("return 1", "return 2")))
     assert (f(), instance.m()) == (4, 2)
+
+
+def test_mutant_of_a_record_changes_its_methods_and_leaves_its_fields() -> None:
+    fields = "from msgspec import Struct\nclass R(Struct, frozen=True):\n    a: int = 1\n"
+    source = f"{fields}    def m(self):\n        return self.a\n"
+    assert [mutant.line for mutant in mutants(source)] == [5]
+    module = types.ModuleType("m")
+    exec(source, module.__dict__)
+    record = module.__dict__["R"](5)
+    install(module, ast.parse(source.replace("self.a", "-self.a")))
+    assert (record.a, record.m()) == (5, -5)

@@ -1,13 +1,12 @@
 """What the account page says after a change: a form redirects to the page with the name of the notice."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.core.language import Text
 from sso.web.language import _
 
 
-@dataclass(frozen=True)
-class Notice:
+class Notice(Struct, frozen=True):
     section: str  # the anchor of the section above which the notice is shown
     text: Text
 

@@ -4,8 +4,9 @@ The user's row is locked first. A sign-in that is in progress either commits bef
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from sso.accounts.bans.identity_store import link_identity, mark_identities
 from sso.accounts.bans.store import (
@@ -38,8 +39,7 @@ class BanEnding(Protocol):
         """Ends what belongs to the applications. None: to any or none."""
 
 
-@dataclass(frozen=True)
-class NewBan:
+class NewBan(Struct, frozen=True):
     reason: str = ""
     note: str = ""
     until: int | None = None

@@ -1,8 +1,9 @@
 """Bans in the database. ``users.bans`` is a copy of the user's bans, which `refresh` writes."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sso.core.ban import Ban
 from sso.db.statement import Statement
@@ -46,8 +47,7 @@ _END_SIGN_INS = Statement(
 )
 
 
-@dataclass(frozen=True)
-class StoredBan:
+class StoredBan(Struct, frozen=True):
     ban: Ban
     user_id: str
     note: str

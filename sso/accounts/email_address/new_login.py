@@ -4,8 +4,9 @@ The address is the login, so ``login`` and ``login_key`` change together. Everyt
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from sso.accounts.email_address import verification
 from sso.accounts.mailed_link_store import MailedLink, MailedLinks
@@ -29,8 +30,7 @@ class AddressTaken(Exception):
     """Another account has this address by now."""
 
 
-@dataclass(frozen=True)
-class AddressLink:
+class AddressLink(Struct, frozen=True):
     """A link that sets an address: a new one, or the one before a change."""
 
     user: User

@@ -6,8 +6,9 @@ Otherwise a reader of the mails to the old address could take the account at any
 the day before the change do not count, because they may be a thief's.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
 
 from sso.accounts.email_address.mails import undo_ended_mail, undo_requested_mail, undone_mail
 from sso.accounts.email_address.new_login import UNDO, AddressLink, NewLogin
@@ -39,15 +40,13 @@ WAIT_S = 86400
 USE_S = 3 * 86400  # a requested undo can be made for at least this time after the wait
 
 
-@dataclass(frozen=True)
-class UndoWaits:
+class UndoWaits(Struct, frozen=True):
     """The undo was requested. The link makes it after this moment."""
 
     until: datetime
 
 
-@dataclass(frozen=True)
-class UndoLink:
+class UndoLink(Struct, frozen=True):
     """A link that can undo a change. ``until`` is set if the undo was requested."""
 
     login: str

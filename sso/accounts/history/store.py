@@ -1,8 +1,9 @@
 """The security history of users in the database."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sso.accounts.model import application_ids
 from sso.accounts.ports import ApplicationDirectory
@@ -46,8 +47,7 @@ _RECORD_FAILURE = Statement(
 )
 
 
-@dataclass(frozen=True)
-class AccountEvent:
+class AccountEvent(Struct, frozen=True):
     id: int
     at: datetime
     kind: str

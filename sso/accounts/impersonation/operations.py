@@ -1,7 +1,8 @@
 """What administrators do to look at the account of a player, with the notices to the player and the audit entries."""
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from sso.accounts.history.events import SUPPORT, EventKind
 from sso.accounts.history.store import insert_event
@@ -42,8 +43,7 @@ class ImpersonationRights(Protocol):
         """Returns whether the user has, or may have, administrative rights."""
 
 
-@dataclass(frozen=True)
-class Impersonations:
+class Impersonations(Struct, frozen=True):
     database: Database
     rights: ImpersonationRights
     outbox: Outbox

@@ -1,7 +1,8 @@
 """The visits of administrators to the accounts of users: a link that works once, then a session for some minutes."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from sso.accounts.model import User
 from sso.core.ids import digest, record_id, secret_token
@@ -37,8 +38,7 @@ _FIND = Statement(
 _END = Statement("DELETE FROM impersonations WHERE id = :id RETURNING id")
 
 
-@dataclass(frozen=True)
-class Impersonation:
+class Impersonation(Struct, frozen=True):
     id: str
     user: User  # whose account is shown
     impersonator: str | None  # the administrator; None for the operator of the command line

@@ -4,8 +4,7 @@ This is the only place that accepts the cookie. Everything that is not listed he
 elsewhere the request counts as one of the administrator, with their own session or none.
 """
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from quart import g, request
 
 from sso.accounts.impersonation.operations import Impersonations
@@ -31,8 +30,7 @@ class NotAsSupport(Forbidden):
     message = Text("You are looking at the account of someone else, and cannot do this for them.")
 
 
-@dataclass(frozen=True)
-class Banner:
+class Banner(Struct, frozen=True):
     """What the pages show above everything else."""
 
     name: str  # of the player

@@ -5,10 +5,10 @@ at that moment. So a hundred concurrent guesses learn no more results than the l
 correct logins do not hinder each other.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import trio
+from msgspec import Struct
 
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.history.events import EventKind, record_failure
@@ -23,8 +23,7 @@ from sso.telemetry.counters import THROTTLED_REQUESTS
 FREE_FAILURES = 5  # for an account; the fifth and each further one blocks it, for a second at first
 
 
-@dataclass(frozen=True)
-class LoginAttempt:
+class LoginAttempt(Struct, frozen=True):
     """An attempt to log in to an account. Failures of a known device have a counter of their own."""
 
     account: str  # the login key

@@ -7,8 +7,9 @@ wrong, and refuses every other one.
 import base64
 import os
 import struct
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from sso.core.encryption import Keyring
 from sso.db.clock import DatabaseClock
@@ -27,8 +28,7 @@ class ChallengePurpose(StrEnum):
     REGISTER = "register"  # bound to the browser session
 
 
-@dataclass(frozen=True)
-class Challenge:
+class Challenge(Struct, frozen=True):
     raw: bytes
     expires: int
 

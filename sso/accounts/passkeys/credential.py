@@ -1,10 +1,10 @@
 """The answer of a passkey, as the form field ``credential`` contains it: the JSON of the WebAuthn specification."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from sso.accounts.passkeys.challenges import decode_base64url
 
@@ -18,8 +18,7 @@ class InvalidPasskey(Exception):
     """The answer is malformed, or the passkey, its signature or its challenge are not accepted."""
 
 
-@dataclass(frozen=True)
-class PasskeyAnswer:
+class PasskeyAnswer(Struct, frozen=True):
     """What can be read before the signature is verified."""
 
     credential_id: bytes

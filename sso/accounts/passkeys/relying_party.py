@@ -1,7 +1,8 @@
 """The relying party of passkeys: the name that they are bound to, and the origin of the pages that may use them."""
 
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from sso.core.brand import CurrentBrand
 from sso.core.net import parse_address
@@ -10,8 +11,7 @@ LOCALHOST = "localhost"
 DEFAULT_PORTS = {"http": 80, "https": 443}  # browsers leave them out of the origin
 
 
-@dataclass(frozen=True)
-class RelyingParty:
+class RelyingParty(Struct, frozen=True):
     id: str
     origin: str
     brand: CurrentBrand

@@ -1,9 +1,10 @@
 """Passkeys in the database."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sso.accounts.model import User
 from sso.accounts.passkeys.challenges import Challenge
@@ -53,8 +54,7 @@ _INSERT = Statement(
 _DELETE = Statement("DELETE FROM passkeys WHERE user_id = :user_id AND id = :id RETURNING name")
 
 
-@dataclass(frozen=True)
-class Passkey:
+class Passkey(Struct, frozen=True):
     """A passkey in the list of the account page."""
 
     id: str
@@ -65,8 +65,7 @@ class Passkey:
     last_used: datetime | None
 
 
-@dataclass(frozen=True)
-class PasskeyOwner:
+class PasskeyOwner(Struct, frozen=True):
     user: User
     public_key: bytes
     created: datetime  # the passkey

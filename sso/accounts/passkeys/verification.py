@@ -5,7 +5,7 @@ common base class for the errors of its own parsers: whatever it raises means th
 only data whose form and size were checked, because its parser of CBOR takes long for some.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.passkeys import cbor
 from sso.accounts.passkeys.credential import InvalidPasskey, PasskeyAnswer
@@ -62,8 +62,7 @@ def _check_extensions(data: bytes, start: int) -> None:
         raise ValueError("authenticatorData: there are bytes after its end")
 
 
-@dataclass(frozen=True)
-class NewCredential:
+class NewCredential(Struct, frozen=True):
     credential_id: bytes
     public_key: bytes
     sign_count: int

@@ -1,6 +1,6 @@
 """Builds the services of passkeys."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
@@ -16,8 +16,7 @@ from sso.db.database import Database
 from sso.mail.outbox import Outbox
 
 
-@dataclass(frozen=True)
-class Passkeys:
+class Passkeys(Struct, frozen=True):
     store: PasskeyStore
     authentication: PasskeyAuthentication
     registration: PasskeyRegistration

@@ -4,11 +4,11 @@ The response to a request therefore depends on nothing that the database knows a
 duration. An unknown address takes the same steps: its link has no user, and its mail no recipient.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
 import trio
+from msgspec import Struct
 
 from sso.accounts.errors import LoginBusy
 from sso.accounts.history.texts import format_day
@@ -35,8 +35,7 @@ DRAIN_S = 5
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class ResetRequest:
+class ResetRequest(Struct, frozen=True):
     login: str
     next_path: str  # where to continue afterwards; "" if there is nothing to continue
     language: str

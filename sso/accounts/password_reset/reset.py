@@ -1,6 +1,7 @@
 """Setting a new password with a link from a mail."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.accounts.email_address.recent_addition_store import remove_earlier_links
 from sso.accounts.email_address.verification import mark_verified
@@ -14,8 +15,7 @@ from sso.db.transaction import Transaction
 from sso.mail.outbox import Outbox
 
 
-@dataclass(frozen=True)
-class PendingReset:
+class PendingReset(Struct, frozen=True):
     user: User
     next_path: str
 

@@ -1,6 +1,6 @@
 """Changes of a user's profile."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
@@ -19,8 +19,7 @@ _SAVE = Statement(
 )
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(Struct, frozen=True):
     nick: str
     lang: str
     country: str  # a code of ISO 3166-1; "" if the user does not tell

@@ -1,6 +1,6 @@
 """The second step of a registration: a link that shows the address, a nickname and a password become a user."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.guest_upgrade_store import GuestLink, upgrade_guest
 from sso.accounts.history.events import EventKind, record_event
@@ -24,18 +24,15 @@ USABLE_LINKS = {
 }
 
 
-@dataclass(frozen=True)
-class LinkExpired:
+class LinkExpired(Struct, frozen=True):
     """The link was used, has expired or was revoked."""
 
 
-@dataclass(frozen=True)
-class LoginTaken:
+class LoginTaken(Struct, frozen=True):
     """There is a user with this address by now."""
 
 
-@dataclass(frozen=True)
-class RegistrationLink:
+class RegistrationLink(Struct, frozen=True):
     """A link of a mail or an invitation that can be used."""
 
     secret: str

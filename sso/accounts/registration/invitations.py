@@ -1,8 +1,9 @@
 """Invitations: links with which the invited address can create an account. An operator creates and revokes them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from sso.accounts.mailed_link_store import MailedLinks, list_invitations, revoke_invitations
 from sso.accounts.model import login_key
@@ -18,8 +19,7 @@ PURPOSE = "invitation"
 DAY_S = 86400
 
 
-@dataclass(frozen=True)
-class Invitation:
+class Invitation(Struct, frozen=True):
     id: str
     login: str
     created: datetime

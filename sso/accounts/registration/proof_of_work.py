@@ -9,9 +9,9 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from sso.accounts.registration.store import use_puzzle
 from sso.core.encryption import Keyring
@@ -35,8 +35,7 @@ _SOLUTION = re.compile(r"[0-9]{1,12}", re.ASCII)
 EXPIRED = _("This form was open for too long. Please send it again.")
 
 
-@dataclass(frozen=True)
-class Puzzle:
+class Puzzle(Struct, frozen=True):
     nonce: str
     issued: int
     bits: int

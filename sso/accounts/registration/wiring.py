@@ -1,6 +1,6 @@
 """Builds the services of the registration."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.mailed_link_store import MailedLinks
@@ -17,8 +17,7 @@ from sso.db.rate_limit import RateLimiter
 from sso.mail.outbox import Outbox
 
 
-@dataclass(frozen=True)
-class UserRegistration:
+class UserRegistration(Struct, frozen=True):
     mode: str  # closed, open, invite
     verification: AddressVerification
     completion: RegistrationCompletion

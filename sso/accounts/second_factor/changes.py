@@ -5,8 +5,9 @@ only one of several concurrent changes succeeds. The first factor comes with rec
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
@@ -38,8 +39,7 @@ MAIL_OFF = Text("Codes by e-mail were turned off for your account.")
 ALL_OFF = Text("Support has turned off two-step sign-in for your account.")
 
 
-@dataclass(frozen=True)
-class FactorChange:
+class FactorChange(Struct, frozen=True):
     """The changed user, and the recovery codes that were made because this is the first second factor."""
 
     user: User

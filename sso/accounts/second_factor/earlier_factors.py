@@ -4,8 +4,10 @@ A thief of an account can add second factors to it. Only the earlier ones distin
 Codes by e-mail never do: they are sent to the address that the two dispute.
 """
 
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.accounts.model import User
 from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
@@ -15,8 +17,7 @@ from sso.db.transaction import Runner
 TOTP, PASSKEY = "totp", "passkey"
 
 
-@dataclass(frozen=True)
-class EarlierFactors:
+class EarlierFactors(Struct, frozen=True):
     before: datetime
     names: frozenset[str]  # a subset of TOTP, PASSKEY and RECOVERY
 

@@ -1,8 +1,9 @@
 """The test players, and the state of the account that forces the outcome of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from sso.accounts.bans.operations import NewBan
 from sso.accounts.user_record import UserRecord
@@ -28,8 +29,7 @@ _USUAL: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class ForcedOutcome:
+class ForcedOutcome(Struct, frozen=True):
     """One test player. ``fields`` differ from those of the player whose sign-in succeeds."""
 
     name: str

@@ -1,15 +1,14 @@
 """What an answer of the management API contains."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from msgspec import Struct, field
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 
-@dataclass(frozen=True)
-class RecordShape:
+class RecordShape(Struct, frozen=True):
     """A record as it is read: the fields with which it is saved, and the fields of a ``TypedDict``.
 
     A field that has a type in both has that of the ``TypedDict``. All fields of the model are in every answer, except
@@ -35,8 +34,7 @@ NO_DATA: Shape = None  # the answer has ``status`` and no ``data``
 UNTYPED: Shape = UntypedJson  # an answer without a declared shape, which a test refuses
 
 
-@dataclass(frozen=True)
-class AnswerShape:
+class AnswerShape(Struct, frozen=True):
     """The members of an answer besides ``status``: ``data``, and others by name.
 
     The shape of a list is that of its items.

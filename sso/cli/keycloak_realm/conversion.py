@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Any, TextIO
+
+from msgspec import Struct, field
 
 from sso.cli.context import CommandFailure
 from sso.cli.keycloak_realm.built_in import BuiltIn
@@ -37,8 +38,7 @@ _USER_STORAGE = "org.keycloak.storage.UserStorageProvider"
 _READ = frozenset(("realm", "components", "defaultRole", "clients", "roles", "groups", "clientScopes", *_ADVICE))
 
 
-@dataclass(frozen=True)
-class Destination:
+class Destination(Struct, frozen=True):
     """Where the parts of a realm go."""
 
     application_id: int  # gets the roles
@@ -46,8 +46,7 @@ class Destination:
     project_id: str | None = None  # gets the groups, which are only tags without it
 
 
-@dataclass
-class Conversion:
+class Conversion(Struct):
     """What a realm becomes. ``notes`` name what is left out."""
 
     destination: Destination

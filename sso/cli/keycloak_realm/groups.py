@@ -8,7 +8,8 @@ assigned to its members when the users are imported.
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sso.cli.keycloak_realm.notes import Notes
 from sso.cli.keycloak_realm.roles import RealmRoles, role_names
@@ -19,8 +20,7 @@ from sso.perm.input.groups import MAX_CONDITIONS
 MAX_TAG, MAX_TITLE = 64, 32
 
 
-@dataclass
-class _Group:
+class _Group(Struct):
     path: str
     roles: list[str]  # with those of the groups above
     tag: str = ""

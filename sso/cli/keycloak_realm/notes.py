@@ -1,14 +1,14 @@
 """What the report of an import says about the parts of a realm."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 Note: TypeAlias = Callable[[str], None]
 
 
-@dataclass
-class Notes:
+class Notes(Struct):
     """Texts in the order of the realm, each with its subject, such as ``client forum``."""
 
     _items: list[tuple[str, str]] = field(default_factory=list)

@@ -6,13 +6,13 @@ import secrets
 import ssl
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 import httpx
 import trio
+from msgspec import Struct
 
 from sso.cli.play.guest_key import GuestKey
 from sso.cli.play.signing import SigningKey
@@ -32,16 +32,14 @@ class GameLoginError(Exception):
     """The login failed; the message is one line with the reason."""
 
 
-@dataclass(frozen=True)
-class GameSession:
+class GameSession(Struct, frozen=True):
     gsid: str
     link: str  # for the browser
     match: str  # two words that both the game and the page show
     location: str  # the secret part of the header Location, as a query
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     code: int
     body: dict[str, Any]
     headers: httpx.Headers

@@ -2,10 +2,10 @@
 
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import trio
+from msgspec import Struct, field
 
 from sso.cli.play.client import GameClient, GameLoginError, GameSession, wait_for_result
 from sso.cli.play.guest_key import GuestKey
@@ -18,8 +18,7 @@ class Interrupted(Exception):
     """The user pressed Ctrl-C."""
 
 
-@dataclass(frozen=True)
-class GameLoginOptions:
+class GameLoginOptions(Struct, frozen=True):
     base_url: str
     ws_url: str
     key: SigningKey | None = None

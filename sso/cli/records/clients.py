@@ -97,7 +97,7 @@ def _shown_names() -> list[str]:
     """Returns the names of the fields, in the order of local records."""
     from sso.oauth.model import Client
 
-    return [*Client.__dataclass_fields__, "client_secret_expires_at", "secrets"]
+    return [*Client.__struct_fields__, "client_secret_expires_at", "secrets"]
 
 
 def _time(seconds: int) -> str | None:

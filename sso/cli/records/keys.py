@@ -1,7 +1,8 @@
 """Signing keys."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from sso.cli.context import CommandFailure
 from sso.cli.records.api import PAGE, CommandApi
@@ -10,8 +11,7 @@ from sso.client import Record, RecordNotFound, RequestRefused, signing_keys
 KEY_SIGNS = "this is the key that signs: create another one first, with `sso key rotate [--side]`"
 
 
-@dataclass(frozen=True)
-class ListedKey:
+class ListedKey(Struct, frozen=True):
     kid: str
     algorithm: str
     side: bool

@@ -1,7 +1,8 @@
 """Roles, and their assignments to users."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sso.cli.lookups import require_role, unknown_application
 from sso.cli.records.api import PAGE, CommandApi, with_present_version
@@ -70,7 +71,7 @@ class ManagedRoles:
 
 
 def _role(item: dict[str, Any]) -> RoleRecord:
-    return RoleRecord(**{name: item[name] for name in RoleRecord.__dataclass_fields__})
+    return RoleRecord(**{name: item[name] for name in RoleRecord.__struct_fields__})
 
 
 def _assignment(item: str | dict[str, Any]) -> Assignment:

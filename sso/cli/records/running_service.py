@@ -4,11 +4,11 @@ import os
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import trio
+from msgspec import Struct
 
 from sso.cli.context import CommandFailure
 from sso.core.operator_call import BrokenFrame, OperatorAnswer, OperatorCall, Progress, Respond, frame_of, read_frame
@@ -19,8 +19,7 @@ T = TypeVar("T")
 MAX_ANSWER = (1 << 32) - 1
 
 
-@dataclass(frozen=True)
-class ServiceSocket:
+class ServiceSocket(Struct, frozen=True):
     path: Path  # of its socket
 
     def run(self, work: Callable[[Respond], Awaitable[T]]) -> T:

@@ -1,10 +1,10 @@
 """Runs a command on a server: signs in with the stored tokens, and turns refusals into failures of the command."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 import trio
+from msgspec import Struct
 
 from sso.cli.context import CommandFailure, plain_failures
 from sso.cli.logins import Logins, credentials_of, renewal_of, token_of
@@ -53,8 +53,7 @@ def with_server(server: str, work: Callable[[CommandApi], Awaitable[T]]) -> T:
         raise CommandFailure(f"{url}: the answer of the server is not as expected: {error!r}") from None
 
 
-@dataclass
-class StoredSignIn:
+class StoredSignIn(Struct):
     """A user whose tokens are in the file. One command at a time renews them, always the newest ones."""
 
     url: str

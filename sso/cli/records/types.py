@@ -1,8 +1,9 @@
 """Types of records as commands read and print them, and of changes to them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from sso.perm.engine.records import Assignment, RoleRecord
 
@@ -16,8 +17,7 @@ AssignmentChange: TypeAlias = Callable[[list[Assignment]], list[Assignment]]
 MemberChange: TypeAlias = Callable[[Fields], Fields]  # of the roles in a project; no roles: the user leaves it
 
 
-@dataclass(frozen=True)
-class AuditCriteria:
+class AuditCriteria(Struct, frozen=True):
     project: str | None = None
     application_id: int | None = None
     user: str | None = None

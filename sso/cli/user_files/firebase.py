@@ -2,9 +2,10 @@
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
+
+from msgspec import Struct
 
 from sso.cli.context import CommandFailure
 from sso.cli.user_files.json_stream import JsonStream
@@ -27,8 +28,7 @@ NO_PARAMETERS = "the password was not imported: --hash-config is missing"
 _MEMBER = re.compile(r"\"?(\w+)\"?\s*:\s*\"?([^\s\",]+)\"?")
 
 
-@dataclass(frozen=True)
-class HashParameters:
+class HashParameters(Struct, frozen=True):
     """The parameters that the Firebase console shows under Authentication, "Password hash parameters"."""
 
     signer_key: bytes

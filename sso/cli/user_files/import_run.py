@@ -2,10 +2,10 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import IO
 
 import orjson
+from msgspec import Struct, field
 
 from sso.accounts.model import login_key
 from sso.cli.context import CommandFailure
@@ -24,14 +24,12 @@ SKIPPED = "skipped"
 SendBatch = Callable[[Sequence[Fields]], Awaitable[Fields]]
 
 
-@dataclass
-class Reason:
+class Reason(Struct):
     count: int
     first_line: int
 
 
-@dataclass
-class ImportReport:
+class ImportReport(Struct):
     """Counts by outcome, and the reasons by text. None of them has a secret."""
 
     counts: dict[str, int] = field(default_factory=lambda: {"created": 0, "updated": 0, "unchanged": 0, SKIPPED: 0})
@@ -55,8 +53,7 @@ class ImportReport:
         return sum(self.counts.values())
 
 
-@dataclass(frozen=True)
-class _Waiting:
+class _Waiting(Struct, frozen=True):
     line: int
     source: SourceUser
     record: Fields

@@ -1,8 +1,9 @@
 """A user as a file has it, in the form of the management API."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from sso.cli.records.types import Fields
 
@@ -13,8 +14,7 @@ class NotImported(Exception):
     """This user cannot be imported. The text is the reason, for the report."""
 
 
-@dataclass
-class SourceUser:
+class SourceUser(Struct):
     """``fields`` are those of an imported user. Names of roles, groups and providers are still those of the source."""
 
     fields: Fields
@@ -25,8 +25,7 @@ class SourceUser:
     notes: list[str] = field(default_factory=list)  # what was not taken over
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A user of a file, or why there is none."""
 
     line: int  # at which the user begins

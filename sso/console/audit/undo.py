@@ -1,16 +1,16 @@
 """The undo of a change: the operation of the management API that restores the values before it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from sso.audit.values import REDACTED
 
 Values = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Undo:
+class Undo(Struct, frozen=True):
     method: str
     path: str  # a route of the management API
     variables: Mapping[str, str]  # in that path
@@ -49,8 +49,7 @@ class Undo:
         return [name for name, value in self.expected.items() if _comparable(current.get(name)) != _comparable(value)]
 
 
-@dataclass(frozen=True)
-class CannotUndo:
+class CannotUndo(Struct, frozen=True):
     """``reason``: why, and what to do instead, as the end of a sentence."""
 
     reason: str

@@ -5,9 +5,10 @@ a role. What it does not restore, the page says: what clients were granted, and 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from sso.admin.permission_bodies import NewGroup
 from sso.audit.deleted_secret_store import UNDO_DAYS

@@ -1,8 +1,8 @@
 """The page that shows what the undo of a change would restore, and the undo itself."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from quart import Blueprint, Response
 
 from sso.admin.request import AdminResponse
@@ -22,8 +22,7 @@ from sso.core.errors import ApiError, Forbidden, NotFound
 ENTRY = "/audit/<entry_id>"
 
 
-@dataclass(frozen=True)
-class CurrentRecord:
+class CurrentRecord(Struct, frozen=True):
     record: Values | None  # None: there is none
     version: str = ""
 

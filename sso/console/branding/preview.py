@@ -5,10 +5,10 @@ framed, and they have its Content-Security-Policy. The frames are sandboxed: no 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment
+from msgspec import Struct
 
 from sso.accounts.account_page.sections import describe_scopes
 from sso.core.colour import Colour
@@ -26,8 +26,7 @@ _KNOWS = describe_scopes(["openid", "email", "profile"])
 _USER = {"nick": "Ann", "login": "ann@example.com"}
 
 
-@dataclass(frozen=True)
-class PreviewBrand:
+class PreviewBrand(Struct, frozen=True):
     """The brand of a preview: that of the service, and that of a client whose sign-in it is."""
 
     service: PageBrand
@@ -37,8 +36,7 @@ class PreviewBrand:
     host: str = ""
 
 
-@dataclass(frozen=True)
-class PagePreview:
+class PagePreview(Struct, frozen=True):
     title: str
     theme: str
     width: str

@@ -3,17 +3,17 @@
 The programs are those of ``examples``, which the tests of the quickstarts run.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 FOLDER = Path(__file__).parent / "programs"
 EXAMPLE_ISSUER = "http://localhost:8000"
 OTHER = "other"  # any library, whose developer copies the values
 
 
-@dataclass(frozen=True)
-class Framework:
+class Framework(Struct, frozen=True):
     key: str
     title: str
     example_client: str

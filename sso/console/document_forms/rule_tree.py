@@ -2,15 +2,15 @@
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.perm.engine.reserved_names import RULE_MEMBERS, is_segment
 from sso.perm.engine.rules import MAX_DEPTH, is_rule
 
 
-@dataclass(frozen=True)
-class ListedRule:
+class ListedRule(Struct, frozen=True):
     section: str
     names: tuple[str, ...]
     members: Mapping[str, Any]  # value, params, …

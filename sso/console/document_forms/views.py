@@ -5,8 +5,9 @@ the editor works without scripts.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.console.form_pages import Form
 from sso.core.field_errors import FieldError
@@ -23,8 +24,7 @@ def is_table(form: Form) -> bool:
     return form.get("view") == TABLE
 
 
-@dataclass(frozen=True)
-class DocumentForm:
+class DocumentForm(Struct, frozen=True):
     table_fields: Callable[[dict[str, Any]], Form]  # of a record. Raises FieldError if the table cannot show it
     json_fields: Callable[[dict[str, Any]], Form]
     read: Callable[[Form], dict[str, Any]]  # the parts of the record that the fields of either view show

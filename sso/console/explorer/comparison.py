@@ -1,8 +1,9 @@
 """Differences of two sides of the explorer, and the tree of rules of one side."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from sso.console.explorer.permissions import ReasonedRule, UserPermissions
 
@@ -15,8 +16,7 @@ class Difference(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True)
-class ComparedRule:
+class ComparedRule(Struct, frozen=True):
     name: str
     left: ReasonedRule | None
     right: ReasonedRule | None
@@ -45,8 +45,7 @@ class ComparedRule:
         return Difference.NONE if self.left.reasons == self.right.reasons else Difference.REASONS
 
 
-@dataclass(frozen=True)
-class ComparedRole:
+class ComparedRole(Struct, frozen=True):
     name: str
     difference: Difference
 
@@ -65,8 +64,7 @@ def compare_roles(left: UserPermissions, right: UserPermissions) -> list[Compare
     return [ComparedRole(name, difference(name)) for name in sorted({*left.roles, *right.roles})]
 
 
-@dataclass
-class RuleBranch:
+class RuleBranch(Struct):
     """A branch of the tree: ``private_data`` with ``chat`` with the rule ``kick``."""
 
     name: str

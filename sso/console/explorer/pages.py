@@ -1,8 +1,8 @@
 """The permission explorer: one page for a user at a moment, or two of them side by side; and its export."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from quart import Blueprint, Response, request
 
 from sso.console.explorer.application_field import (
@@ -32,8 +32,7 @@ LEFT_COLUMNS = ("rule", "user", "moment", "extra", "reasons")
 COMPARED_COLUMNS = ("rule", "difference", "left", "left_reasons", "right", "right_reasons")
 
 
-@dataclass(frozen=True)
-class Explored:
+class Explored(Struct, frozen=True):
     """What was found: one side, or two."""
 
     left: UserPermissions

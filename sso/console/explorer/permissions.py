@@ -1,7 +1,9 @@
 """The effective permissions of a user at an application at a moment, as the explorer shows them."""
 
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.admin.user_details import EVERY_RULE
 from sso.console.explorer.query import moment_text, read_moment
@@ -26,8 +28,7 @@ class CannotExplore(Exception):
         self.error = error
 
 
-@dataclass(frozen=True)
-class ReasonedRule:
+class ReasonedRule(Struct, frozen=True):
     """A rule that the user has. ``extra``: its parameters and its end, as a text."""
 
     name: str
@@ -40,8 +41,7 @@ class ReasonedRule:
         return self.name.removeprefix(_PROJECT_PREFIX).partition(".")[0] if is_project_rule(self.name) else ""
 
 
-@dataclass(frozen=True)
-class UserPermissions:
+class UserPermissions(Struct, frozen=True):
     user_id: str
     user: str  # the login, or the id for administrators who may not see users
     moment: str

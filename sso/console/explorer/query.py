@@ -1,10 +1,12 @@
 """What the permission explorer shows: the fields of its form, which are the query of its address."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
 from urllib.parse import urlencode
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from sso.core.field_errors import FieldError
 
@@ -13,21 +15,19 @@ COMPARISONS = ((OTHER_USER, "Another user"), (OTHER_MOMENT, "Another moment"))
 EXPECTED_MOMENT = "expected a date and time in UTC such as 2026-01-31T18:30"
 
 
-@dataclass(frozen=True)
-class AddressQuery:
+class AddressQuery(Struct, frozen=True):
     """Fields of a form, all texts, that are the query of the page's address."""
 
     @classmethod
     def of(cls, arguments: Mapping[str, str]) -> Self:
-        return cls(**{name: arguments.get(name, "").strip() for name in cls.__dataclass_fields__})
+        return cls(**{name: arguments.get(name, "").strip() for name in cls.__struct_fields__})
 
     def address(self, **changes: str) -> str:
         """Returns the query of the address, without empty fields, which can be shared."""
         return urlencode({name: value for name, value in asdict(replace(self, **changes)).items() if value})
 
 
-@dataclass(frozen=True)
-class ExplorerQuery(AddressQuery):
+class ExplorerQuery(AddressQuery, frozen=True):
     """``user``: an id or e-mail address; ``application_id``: an id or a name; ``at``: empty for now."""
 
     user: str = ""

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from msgspec import Struct
+
 from sso.console.sections import APPLICATIONS, PROJECTS
 from sso.console.visit import ConsoleVisit
 from sso.perm.engine.explanation.text import explanation_lines
@@ -19,8 +21,7 @@ class ReasonLine:
     page: str = field(default="", compare=False)  # "" if there is none, or the administrator may not open it
 
 
-@dataclass(frozen=True)
-class ReasonPages:
+class ReasonPages(Struct, frozen=True):
     """The pages of the reasons at an application for a user, as far as the administrator may open them."""
 
     application: str  # its path; "" if the administrator may not see it

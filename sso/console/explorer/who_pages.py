@@ -1,8 +1,9 @@
 """Who may do this: the users who have a rule, with the reasons, page by page; and their export."""
 
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from quart import Blueprint, Response, request
 
 from sso.console.explorer.application_field import application_choices, application_name, find_application
@@ -25,8 +26,7 @@ PAGE_SIZE = "50"
 COLUMNS = ("user_id", "extra", "reasons")
 
 
-@dataclass(frozen=True)
-class WhoQuestion(AddressQuery):
+class WhoQuestion(AddressQuery, frozen=True):
     """``application_id``: an id or a name; ``at``: empty for now; ``after``: the user after whom the page begins."""
 
     rule: str = ""
@@ -45,15 +45,13 @@ class WhoQuestion(AddressQuery):
         return {"rule": self.rule, "project_id": self.project_id, "at": at, "reason": "1", "after": self.after}
 
 
-@dataclass(frozen=True)
-class RuleHolder:
+class RuleHolder(Struct, frozen=True):
     user_id: str
     extra: str  # parameters and end of the rule, as a text
     reasons: tuple[ReasonLine, ...]
 
 
-@dataclass(frozen=True)
-class FoundHolders:
+class FoundHolders(Struct, frozen=True):
     application_id: str
     holders: list[RuleHolder]
     next: str | None

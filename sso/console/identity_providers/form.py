@@ -1,8 +1,9 @@
 """The fields of the forms for identity providers. Their names are those of ``sso apply``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from sso.console.users.form import split_list
 from sso.core.field_errors import FieldError
@@ -29,8 +30,7 @@ FIELD_TITLES = {
 }
 
 
-@dataclass(frozen=True)
-class ProviderPreset:
+class ProviderPreset(Struct, frozen=True):
     """A kind of provider, or a known one, with the values that its form begins with."""
 
     key: str

@@ -1,10 +1,11 @@
 """The examples of the playground: a document with questions about it, and the answers that the tests check."""
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from sso.console.playground.additions import as_text
 from sso.console.playground.trial import DocumentQuestion
@@ -12,14 +13,12 @@ from sso.console.playground.trial import DocumentQuestion
 FOLDER = Path(__file__).parent / "examples"
 
 
-@dataclass(frozen=True)
-class ExampleQuestion:
+class ExampleQuestion(Struct, frozen=True):
     question: DocumentQuestion
     answer: bool
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(Struct, frozen=True):
     name: str
     title: str
     text: str

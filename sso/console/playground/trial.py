@@ -1,9 +1,10 @@
 """Asks a document of desired state a question, with the engine of the service. Only what the document has exists."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from sso.console.explorer.query import read_moment
 from sso.core.field_errors import FieldError
@@ -23,8 +24,7 @@ MAX_REASONS, MAX_EXPLAINED = 30, 20
 MAX_ROLES = 200
 
 
-@dataclass(frozen=True)
-class DocumentQuestion:
+class DocumentQuestion(Struct, frozen=True):
     """The fields of the form, as they were written."""
 
     user: str = ""
@@ -34,7 +34,7 @@ class DocumentQuestion:
 
     @classmethod
     def of(cls, fields: Mapping[str, str]) -> "DocumentQuestion":
-        return cls(**{name: fields.get(name, "").strip() for name in cls.__dataclass_fields__})
+        return cls(**{name: fields.get(name, "").strip() for name in cls.__struct_fields__})
 
     @property
     def is_asked(self) -> bool:
@@ -52,8 +52,7 @@ class AssertionAnswer(NamedTuple):
     position: Position
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """What the document says."""
 
     people: list[str] = field(default_factory=list)

@@ -6,7 +6,8 @@ All limits stand for about a second and a half of one CPU, and ``MAX_MEMORY`` by
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MAX_LENGTH = 1024  # of the text of a hash
 MAX_MEMORY = 128 * 1024 * 1024
@@ -17,8 +18,7 @@ class UnusableHash(ValueError):
     """The text says what is wrong. It has no part of the hash."""
 
 
-@dataclass(frozen=True)
-class PasswordHash:
+class PasswordHash(Struct, frozen=True):
     text: str  # as it is stored
     kind: str  # for reports and documentation
     verify: Callable[[bytes], bool]  # gets the password

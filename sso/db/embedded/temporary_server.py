@@ -12,9 +12,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from sso.db.embedded.access import write_access_rules
 from sso.db.embedded.binaries import environment
@@ -36,8 +37,7 @@ def unused(home: Path) -> Iterator[Lock]:
         yield running
 
 
-@dataclass(frozen=True)
-class TemporaryServer:
+class TemporaryServer(Struct, frozen=True):
     home: Path
     process: "subprocess.Popen[bytes]"
     dsn: str

@@ -1,7 +1,9 @@
 """GET /proxy/oauth/authorize: decides whether the user must sign in or consent before the client gets a code."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.accounts.authentication_context import ONE_FACTOR, SEVERAL_FACTORS, WITH_PASSKEY, satisfies_acr
 from sso.accounts.model import User, login_key
@@ -28,15 +30,13 @@ from sso.oauth.tokens.issuer import TokenIssuer
 from sso.oauth.tokens.resources import ResourceServers
 
 
-@dataclass(frozen=True)
-class ShowSignIn:
+class ShowSignIn(Struct, frozen=True):
     """Show the sign-in form; the authorization resumes after the sign-in."""
 
     pending: PendingAuthorization
 
 
-@dataclass(frozen=True)
-class AskConsent:
+class AskConsent(Struct, frozen=True):
     """Ask the user to confirm the account, and with ``consent`` also the scopes."""
 
     pending: PendingAuthorization

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.accounts.login.flow import LoginFlow
 from sso.accounts.session_store import Session
@@ -22,8 +23,7 @@ PATH = "/proxy/oauth/authorize/"
 _FLOW_PATH = re.compile(f"{re.escape(PATH)}({SECRET_TOKEN})", re.ASCII)
 
 
-@dataclass(frozen=True)
-class SiteLoginFlow:
+class SiteLoginFlow(Struct, frozen=True):
     pending: PendingAuthorization
     authorize: Authorize
 

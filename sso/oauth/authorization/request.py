@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
 
 from sso.accounts.authentication_context import ACR_VALUES
 from sso.core.jwt import MAX_TOKEN
@@ -29,8 +30,7 @@ PARAMETERS = (
 UNSUPPORTED = ("request", "request_uri", "registration")
 
 
-@dataclass(frozen=True)
-class Parameters:
+class Parameters(Struct, frozen=True):
     """The parameters of a query string, percent-decoded to bytes."""
 
     values: Mapping[bytes, Sequence[bytes]]

@@ -1,7 +1,8 @@
 """The answers to an authorization request, which the browser carries to the client."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.db.errors import DatabaseError
 from sso.oauth.authorization.request import Parameters, as_form_text, error_response_mode
@@ -10,15 +11,13 @@ from sso.oauth.errors import AuthorizationError
 from sso.oauth.model import AuthorizationRequest, Client, ResponseMode
 
 
-@dataclass(frozen=True)
-class RedirectTo:
+class RedirectTo(Struct, frozen=True):
     """Redirect the browser to the client."""
 
     url: str
 
 
-@dataclass(frozen=True)
-class PostForm:
+class PostForm(Struct, frozen=True):
     """Show a page whose form posts the answer to the client (OAuth 2.0 Form Post Response Mode)."""
 
     client: Client

@@ -5,8 +5,9 @@ import hashlib
 import hmac
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import unquote_plus
+
+from msgspec import Struct
 
 from sso.oauth.errors import InvalidClient, InvalidRequest
 from sso.oauth.model import Client, is_client_id
@@ -19,8 +20,7 @@ STRICT_METHODS = frozenset({"bearer"})  # of strict clients, at most endpoints
 _METHODS = {"client_secret_basic": "basic", "client_secret_post": "body", "none": "none"}
 
 
-@dataclass(frozen=True)
-class ClientCredentials:
+class ClientCredentials(Struct, frozen=True):
     """The client credentials of a request. At most one authentication method is used.
 
     ``client_id`` is "" if the request names no client.

@@ -4,9 +4,10 @@ entries, what a change revokes, and the change events. They run in a transaction
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sso.audit import trail
 from sso.audit.deleted_secret_store import keep_secrets, take_secrets
@@ -40,8 +41,7 @@ _REDIRECTS = frozenset(("redirect_hosts", "redirect_uris"))
 _AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None, "registration_digest": None}
 
 
-@dataclass(frozen=True)
-class ClientOperations:
+class ClientOperations(Struct, frozen=True):
     keyring: Keyring
     allow_http: bool  # for every redirect URI, because this service itself is used without TLS
 

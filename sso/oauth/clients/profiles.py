@@ -1,8 +1,9 @@
 """The profiles of clients: what each of them demands of a client, and what it changes in the protocol."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from sso.core.algorithms import CLIENT_ALGORITHMS, FAPI_ALGORITHMS
 
@@ -11,8 +12,7 @@ from sso.core.algorithms import CLIENT_ALGORITHMS, FAPI_ALGORITHMS
 Profile = Literal["fapi2", "oidc", "strict"]
 
 
-@dataclass(frozen=True)
-class ProfileRules:
+class ProfileRules(Struct, frozen=True):
     is_standard: bool = True  # OpenID Connect and the RFCs apply, and not §4.2
     # The attributes that its clients have, whatever else is entered.
     attributes: Mapping[str, Any] = field(default_factory=dict)

@@ -7,8 +7,9 @@ only one interpretation, and the redirect uses exactly the string that was match
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from urllib.parse import quote, unquote_plus
+
+from msgspec import Struct
 
 MAX_URI_LENGTH = 2048
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -28,8 +29,7 @@ _URI = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Redirect:
+class Redirect(Struct, frozen=True):
     """A validated redirect URI of a client. Only the functions below create one."""
 
     uri: str

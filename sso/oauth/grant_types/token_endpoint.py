@@ -1,9 +1,9 @@
 """POST /proxy/oauth/token (RFC 6749 section 3.2): dispatches on the grant type."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from sso.core.record_with_secrets import RecordWithSecrets
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.errors import UnsupportedGrantType
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
@@ -15,9 +15,10 @@ from sso.oauth.tokens.dpop import DpopProof
 from sso.oauth.tokens.resources import ResourceServers
 
 
-@dataclass(frozen=True)
-class HeldAnswer:
-    tokens: dict[str, Any] = field(repr=False)
+class HeldAnswer(RecordWithSecrets, frozen=True):
+    hidden_fields = frozenset({"tokens"})
+
+    tokens: dict[str, Any]
     finish: Callable[[bool], Awaitable[None]]  # called with True after the answer was written, otherwise with False
 
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 # How it is known that a request is one of the client: the client authenticated, or a code or token of the client was
 # accepted. "none": the request names the client, which everybody can do.
 Proof = Literal["client", "token", "none"]
 
 
-@dataclass
-class Observation:
+class Observation(Struct):
     client_id: str = ""  # of the client that is proven, "" without one
     proof: Proof = "none"
     answer: Mapping[str, Any] | None = None  # what is kept of the answer to the authorization request

@@ -1,7 +1,6 @@
 """Reads what is kept of the current request and of its answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +10,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from sso.core.errors import ApiError
 from sso.core.jwt import InvalidToken, unverified_parts
 from sso.core.net import client_networks
+from sso.core.record_with_secrets import RecordWithSecrets
 from sso.db.errors import DatabaseError
 from sso.oauth.authorization.request import Parameters
 from sso.oauth.clients.assertions import MAX_LENGTH
@@ -25,15 +25,16 @@ _TYPES = ("application/x-www-form-urlencoded", "application/json")
 _REPEATABLE = frozenset({"audience", "resource"})
 
 
-@dataclass(frozen=True)
-class ObservedRequest:
+class ObservedRequest(RecordWithSecrets, frozen=True, dict=True):
     """A request as it was sent. It is parsed only if it may be one of a recorded client."""
+
+    hidden_fields = frozenset({"raw", "authorization"})
 
     method: str
     network: str
-    raw: bytes = field(default=b"", repr=False)  # the query of a GET, otherwise the body
+    raw: bytes = b""  # the query of a GET, otherwise the body
     content_type: str = ""
-    authorization: tuple[str, ...] = field(default=(), repr=False)
+    authorization: tuple[str, ...] = ()
     has_dpop: bool = False
 
     @cached_property

@@ -4,12 +4,12 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 import structlog
 import trio
+from msgspec import Struct
 
 from sso.bus.bus import Bus
 from sso.bus.reloading import keep_loaded
@@ -45,8 +45,7 @@ View = Callable[[], Awaitable[Any]]  # its result is a response
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class RecordedClient:
+class RecordedClient(Struct, frozen=True):
     until: float
     redirect_hosts: tuple[str, ...]
     redirect_uris: tuple[str, ...]

@@ -6,9 +6,10 @@ what users see or where they are sent, it needs a new approval, whatever it regi
 token may be stolen.
 """
 
-from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from sso.audit.trail import AuditActor
 from sso.core.brand import CurrentBrand
@@ -46,8 +47,7 @@ RETRY_S = 3600
 OPEN, DOCUMENT = "open", "metadata_document"  # values of registered_by; with a token: "token:" and its id
 
 
-@dataclass(frozen=True)
-class ClientRegistration:
+class ClientRegistration(Struct, frozen=True):
     database: Database
     operations: ClientOperations
     mode: RegistrationMode

@@ -1,7 +1,8 @@
 """Clients that registered themselves, and the tokens that allow a registration, in the database."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from sso.core.ids import digest
 from sso.db.statement import Statement
@@ -38,8 +39,7 @@ _DELETE_TOKEN = Statement(
 )
 
 
-@dataclass(frozen=True)
-class RegistrationToken:
+class RegistrationToken(Struct, frozen=True):
     """An initial access token. The secret itself is not stored."""
 
     id: str

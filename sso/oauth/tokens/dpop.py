@@ -8,12 +8,12 @@ import hashlib
 import hmac
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import orjson
+from msgspec import Struct
 
 from sso.core.algorithms import CLIENT_ALGORITHMS
 from sso.core.jwk import load_jwk
@@ -76,8 +76,7 @@ def jwk_thumbprint(key: PublicKey) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(orjson.dumps(members)).digest()).rstrip(b"=").decode()
 
 
-@dataclass(frozen=True)
-class DpopProof:
+class DpopProof(Struct, frozen=True):
     """A proof whose signature and claims are valid. It is not used up yet."""
 
     jkt: str  # the thumbprint of its key

@@ -6,8 +6,9 @@ when the first one was. So whatever ends tokens of users ends exchanged ones, an
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
@@ -103,8 +104,7 @@ _ISSUE = Statement(
 )
 
 
-@dataclass(frozen=True)
-class ExchangeStore:
+class ExchangeStore(Struct, frozen=True):
     database: Database
     access_s: int
 

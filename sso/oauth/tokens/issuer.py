@@ -1,8 +1,9 @@
 """Creates ID tokens and refresh tokens (§2.1), and reads those that clients send back."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.core.algorithms import REFRESH_ALGORITHM
 from sso.core.jwt import ACCESS_TOKEN_JWT, InvalidToken, Verifier
@@ -19,8 +20,7 @@ ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S10
 MAX_EXPIRED_S = 366 * 86400  # how long ago a token that was sent back may have expired
 
 
-@dataclass(frozen=True)
-class PresentedRefreshToken:
+class PresentedRefreshToken(Struct, frozen=True):
     """The contents of a refresh token that this service has signed. It may have expired or been replaced."""
 
     client_id: str
@@ -28,8 +28,7 @@ class PresentedRefreshToken:
     token_id: str
 
 
-@dataclass(frozen=True)
-class IdTokenHint:
+class IdTokenHint(Struct, frozen=True):
     sub: str
     client_id: str
 

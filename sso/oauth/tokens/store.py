@@ -1,8 +1,7 @@
 """Authorization codes, grants and their tokens in the database. Each method is one transaction."""
 
-from dataclasses import dataclass
-
 import orjson
+from msgspec import Struct
 
 from sso.core.ban import Ban
 from sso.core.ids import digest, secret_token
@@ -28,8 +27,7 @@ from sso.oauth.tokens.statements import (
 from sso.oauth.tokens.successor_tokens import SuccessorTokens
 
 
-@dataclass(frozen=True)
-class TokenLifetimes:
+class TokenLifetimes(Struct, frozen=True):
     """Lifetimes in seconds."""
 
     access_s: int
@@ -39,8 +37,7 @@ class TokenLifetimes:
     session_s: int  # how long a browser session lasts
 
 
-@dataclass(frozen=True)
-class RefusedCode:
+class RefusedCode(Struct, frozen=True):
     """The flags say which check failed. The code was not redeemed."""
 
     client: Client  # as it is in the database now
@@ -54,8 +51,7 @@ class RefusedCode:
     ban: Ban | None  # of the user
 
 
-@dataclass(frozen=True)
-class RotationResult:
+class RotationResult(Struct, frozen=True):
     """The result of presenting a refresh token.
 
     If ``issued`` is None, the flags say which check failed.

@@ -6,7 +6,8 @@ but derived from the refresh token and the key, with a secret of the service, so
 
 import base64
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.core.encryption import Keyring
 from sso.core.ids import secret_token
@@ -18,8 +19,7 @@ RETRY_S = 60
 _KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class SuccessorTokens:
+class SuccessorTokens(Struct, frozen=True):
     access_token: str
     token_id: str  # identifies the refresh token
     retry_s: int = 0  # how long after the rotation a repeated request gets the same tokens

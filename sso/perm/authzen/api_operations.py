@@ -1,7 +1,8 @@
 """Describes the endpoints of AuthZEN."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sso.change_stream.revision_headers import DEMAND, STATEMENT
 from sso.perm.authzen.evaluations import SEMANTICS

@@ -1,8 +1,9 @@
 """Answers AuthZEN requests: finds the subjects, asks `CheckOperations`, and writes the decisions."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sso.core.errors import ApiError, NotFound
 from sso.core.ids import is_user_id

@@ -1,8 +1,9 @@
 """Reads evaluations: a subject, an action, a resource and a context become a question of `check`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.core.errors import ApiError, NotFound
 from sso.core.field_errors import FieldError, FieldPath
@@ -26,15 +27,13 @@ class MissingPart(FieldError):
     """A question has no subject, action or resource."""
 
 
-@dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     question: Question | None  # None if a part is missing, or of a type that nothing has
     login: str = ""  # of the subject, if it is not named by its user id
     error: ApiError | None = None
 
 
-@dataclass(frozen=True)
-class EvaluationRequest:
+class EvaluationRequest(Struct, frozen=True):
     evaluations: tuple[Evaluation, ...]
     stop_after: bool | None
     is_single: bool  # the response is one decision, not a list

@@ -1,7 +1,8 @@
 """Whether a project has an administrator: an enabled user with every project rule of the role admin in the project."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import Membership

@@ -6,7 +6,8 @@ if it gives everybody, by a default role or a value of the schema, what a new us
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sso.accounts.user_directory_store import read_logins
 from sso.db.transaction import Runner, run_pure
@@ -46,8 +47,7 @@ class AssertionFailed(PermissionConflict):
         return AssertionFailed([item.without_users() for item in self._failed])
 
 
-@dataclass
-class AssertionCheck:
+class AssertionCheck(Struct):
     """Sees the permissions of each user, and remembers the users who violate an assertion."""
 
     assertions: dict[int, tuple[Assertion, ...]]  # by application

@@ -1,8 +1,9 @@
 """Checks all assertions of applications, for `sso perm test` and the management API."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.db.transaction import Transaction
 from sso.perm.changes.assertion_check import check_application
@@ -11,8 +12,7 @@ from sso.perm.stores.assertions import read_all_assertions
 from sso.perm.stores.facts import StoredFacts
 
 
-@dataclass(frozen=True)
-class AssertionReport:
+class AssertionReport(Struct, frozen=True):
     checked: int  # assertions
     failed: tuple[FailedAssertion, ...]
     warnings: tuple[str, ...]

@@ -5,8 +5,9 @@ a condition requires. Each candidate is evaluated afterwards, so there may be to
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from sso.db.transaction import Runner, Transaction
 from sso.perm.changes.impact import MAX_EXACT_USERS
@@ -21,8 +22,7 @@ from sso.perm.stores.permission_state import PermissionState
 from sso.perm.stores.user_rows import UserAccount
 
 
-@dataclass
-class Candidates:
+class Candidates(Struct):
     """The users that may be affected at one application."""
 
     application_id: int

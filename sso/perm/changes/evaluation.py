@@ -1,7 +1,8 @@
 """Evaluates users with the applications and projects of one state."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sso.db.transaction import Runner
 from sso.perm.engine.decode import decode_membership

@@ -1,8 +1,10 @@
 """What a write changes: who gains and who loses which permissions, in the notation of ``list`` (§4.5)."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 MAX_EXACT_USERS = 10_000  # a write that may affect more users is evaluated for these only
 MAX_EXAMPLES = 100  # of affected users, in a dry run that is not exact
@@ -63,8 +65,7 @@ class FailedAssertion(NamedTuple):
         }
 
 
-@dataclass(frozen=True)
-class Impact:
+class Impact(Struct, frozen=True):
     changes: Sequence[PermissionChange] = ()
     total: int = 0  # affected users; if the impact is not exact, users who may be affected
     # How many users may be affected, by application, where they are more than were evaluated.

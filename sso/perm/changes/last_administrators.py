@@ -5,8 +5,9 @@ whose role ends counts less than one whose role does not end.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.changes.administration import administration, possible_administrators
@@ -44,8 +45,7 @@ class LastAdministrator(PermissionConflict):
     project_title: str | None = None
 
 
-@dataclass
-class RootGuard:
+class RootGuard(Struct):
     """Refuses a write that takes the last administrator from the service.
 
     The central application is locked: every change of the administrators holds its lock, so that two of them cannot

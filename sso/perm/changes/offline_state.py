@@ -5,8 +5,9 @@ with the users of the document, and the central application has its built-in rol
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from sso.accounts.model import login_key
 from sso.perm.changes.assertion_check import AssertionCheck
@@ -40,8 +41,7 @@ class OfflineGroup(NamedTuple):
     tags: Sequence[str]
 
 
-@dataclass
-class OfflineState:
+class OfflineState(Struct):
     state: PermissionState = field(default_factory=lambda: PermissionState({}, {}, {}))
     users: dict[str, UserFacts] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)  # user ids by login

@@ -1,7 +1,8 @@
 """Compares the permissions of a few users at a few applications before and after a write of their records."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.changes.assertion_check import AssertionCheck

@@ -1,15 +1,16 @@
 """What a write may change. The writer locks it, and finds the users that the write affects."""
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 
 MAX_FEW = 20
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The records that a write may change; scopes are combined with ``|``.
 
     A scope must name everything that the write changes, otherwise the write may wait for a lock in the wrong order, and

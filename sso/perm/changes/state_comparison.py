@@ -6,7 +6,9 @@ The steps share these states, so the file has a little over 300 lines.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.changes.assertion_check import AssertionCheck, check_application
@@ -36,8 +38,7 @@ from sso.perm.stores.user_rows import UserAccount, UserRow, read_accounts, read_
 MAX_EVALUATIONS = 3 * MAX_EXACT_USERS  # of users, at all applications together
 
 
-@dataclass
-class StateComparison:
+class StateComparison(Struct, dict=True):
     facts: StoredFacts
     scope: Scope
     now: int

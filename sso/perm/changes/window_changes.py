@@ -6,7 +6,6 @@ first. After a time without any worker, the events are about the difference sinc
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import structlog
 import trio
@@ -96,7 +95,6 @@ class WindowChanges:
         await advance(tx, application_id, now)
 
 
-@dataclass
 class WindowComparison(StateComparison):
     """Compares the permissions at two moments with the same records."""
 

@@ -9,8 +9,9 @@ each project and application. A write that waits for the locks of another gives 
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
@@ -37,8 +38,7 @@ T = TypeVar("T")
 ReadScope: TypeAlias = Callable[[Transaction], Awaitable[Scope]]
 
 
-@dataclass(frozen=True)
-class WriteMode:
+class WriteMode(Struct, frozen=True):
     """How a write is done."""
 
     dry_run: bool = False  # roll the write back, and only report what it would change
@@ -50,8 +50,7 @@ class WriteMode:
 WRITE = WriteMode()
 
 
-@dataclass(frozen=True)
-class Written(Generic[T]):
+class Written(Struct, Generic[T], frozen=True):
     result: T  # of the work; for a dry run, of the work that was rolled back
     impact: Impact
 

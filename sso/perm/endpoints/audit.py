@@ -1,7 +1,8 @@
 """POST /api/permissions/audit: the audit trail of a project or application, for its administrators."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sso.audit import trail
 from sso.audit.trail import DEFAULT_PAGE, AuditFilter

@@ -1,7 +1,8 @@
 """POST /api/permissions/meta/data: a user's permissions and own record at an application (§2.9, §4.5)."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sso.core.errors import NotFound
 from sso.core.field_errors import FieldError

@@ -6,9 +6,10 @@ assignment, a role with a condition is found through an index.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from sso.perm.engine import params, rules
 from sso.perm.engine.condition_index import ConditionIndex
@@ -32,8 +33,7 @@ class CompiledRule(NamedTuple):
     source: RuleSource  # for an assignment that never ends
 
 
-@dataclass(frozen=True, eq=False)
-class CompiledRole:
+class CompiledRole(Struct, frozen=True, eq=False, dict=True):
     """A role. It is compiled on first use, because one worker never sees most roles of a large application."""
 
     record: RoleRecord
@@ -95,8 +95,7 @@ class CompiledRole:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class CompiledApplication:
+class CompiledApplication(Struct, frozen=True, eq=False, dict=True):
     application_id: int
     version: int
     schema: Schema

@@ -5,7 +5,9 @@ and among roles a true value wins over a false one. Entries and assignments that
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.core.ban import Ban, ban_in_force
 from sso.perm.engine import rules
@@ -21,8 +23,7 @@ from sso.perm.engine.secret_rights import ALL, SELF, secret_rights
 APPLICATION_LEVELS = ("applications", "services")
 
 
-@dataclass(frozen=True)
-class EffectivePermissions:
+class EffectivePermissions(Struct, frozen=True):
     application_id: int
     now: int
     held_roles: HeldRoles

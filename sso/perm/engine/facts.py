@@ -5,7 +5,8 @@ compiled once per version (see `compiled_application`). Times are Unix seconds, 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sso.core.ban import Ban, ban_in_force
 from sso.perm.engine.conditions import Condition
@@ -15,14 +16,12 @@ from sso.perm.engine.time_windows import TimeWindow
 from sso.perm.engine.user_facts import UserFacts
 
 
-@dataclass(frozen=True)
-class GroupCondition:
+class GroupCondition(Struct, frozen=True):
     title: str
     condition: Condition
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     id: str
     users: frozenset[str] = frozenset()  # a store may leave out all users but the one in question
     conditions: tuple[GroupCondition, ...] = ()
@@ -31,8 +30,7 @@ class Group:
     windows: tuple[TimeWindow, ...] = ()  # of all conditions
 
 
-@dataclass(frozen=True)
-class GroupAction:
+class GroupAction(Struct, frozen=True):
     """One item of ``settings.services[application].groups``: a role granted to a group, or revoked from it."""
 
     group_id: str
@@ -40,16 +38,14 @@ class GroupAction:
     action: str  # grant, revoke
 
 
-@dataclass(frozen=True)
-class ProjectApplication:
+class ProjectApplication(Struct, frozen=True):
     id: int
     name: str = ""
     removed: bool = False
     is_service: bool = False  # it has service_meta
 
 
-@dataclass(frozen=True)
-class Membership:
+class Membership(Struct, frozen=True):
     """The user's roles in a project: generic roles of the central application, by level and resource."""
 
     project: tuple[Assignment, ...] = ()
@@ -58,8 +54,7 @@ class Membership:
     groups: Mapping[str, tuple[Assignment, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ProjectFacts:
+class ProjectFacts(Struct, frozen=True):
     """A project with the applications and groups that belong to it, and the user's membership in it."""
 
     id: str
@@ -79,8 +74,7 @@ class ProjectFacts:
         return project_key(name) in map(project_key, (self.id, *self.aliases))
 
 
-@dataclass(frozen=True)
-class PermissionFacts:
+class PermissionFacts(Struct, frozen=True):
     """One user and one application."""
 
     user: UserFacts

@@ -7,8 +7,9 @@ roles.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
 from sso.perm.engine.conditions import end_of
@@ -30,8 +31,7 @@ class Origin(NamedTuple):
     group_id: str = ""
 
 
-@dataclass(frozen=True)
-class HeldRole:
+class HeldRole(Struct, frozen=True):
     name: str
     origins: tuple[Origin, ...]
 
@@ -40,8 +40,7 @@ class HeldRole:
         return latest_end(origin.ends for origin in self.origins)
 
 
-@dataclass(frozen=True)
-class HeldRoles:
+class HeldRoles(Struct, frozen=True):
     effective: Mapping[str, HeldRole]  # sorted by name
     assigned_or_granted: frozenset[str]  # whether or not their condition holds
     met_conditions: frozenset[str]  # the names of all roles whose condition holds

@@ -5,7 +5,8 @@ application, service or group, it covers only that resource, with its rules for 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import ProjectFacts
@@ -18,8 +19,7 @@ from sso.perm.engine.user_facts import UserFacts
 PROJECT_LEVEL = "project"
 
 
-@dataclass(frozen=True)
-class MembershipRole:
+class MembershipRole(Struct, frozen=True):
     """A role that a membership gives at one scope."""
 
     name: str
@@ -35,8 +35,7 @@ class MembershipRole:
         return f".{self.level}.{self.resource}" if self.resource else ""
 
 
-@dataclass(frozen=True)
-class AccessScope:
+class AccessScope(Struct, frozen=True):
     """A project or one resource of it, with the rules that the user has there (``app.can_manage_app_api_keys``)."""
 
     level: str
@@ -44,8 +43,7 @@ class AccessScope:
     rules: Mapping[str, tuple[RuleSource, ...]]
 
 
-@dataclass(frozen=True)
-class ProjectAccess:
+class ProjectAccess(Struct, frozen=True):
     project: ProjectFacts
     roles: tuple[MembershipRole, ...]
     scopes: tuple[AccessScope, ...]

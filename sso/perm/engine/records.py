@@ -1,12 +1,12 @@
 """The records that permissions are computed from, as they are stored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True)
-class Assignment:
+
+class Assignment(Struct, frozen=True):
     """A role assigned to a user. ``ttl`` counts from each evaluation and takes precedence over ``expired`` (§2.7)."""
 
     name: str
@@ -22,8 +22,7 @@ class Assignment:
         return now + self.ttl if self.ttl else self.expired
 
 
-@dataclass(frozen=True)
-class Schema:
+class Schema(Struct, frozen=True):
     """The schema of an application (§2.8): one tree of rules for each section."""
 
     public_data: Mapping[str, Any] = field(default_factory=dict)
@@ -32,8 +31,7 @@ class Schema:
     login: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class RoleRecord:
+class RoleRecord(Struct, frozen=True):
     """A role of an application (§2.7)."""
 
     name: str
@@ -46,8 +44,7 @@ class RoleRecord:
     params: str = ""
 
 
-@dataclass(frozen=True)
-class OwnRecord:
+class OwnRecord(Struct, frozen=True):
     """A user's own record for an application (§2.9): assigned roles, and trees of entries
     ``{value, params, expired}``."""
 

@@ -4,8 +4,9 @@ The formats are exact to the character, because other services compare these str
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import EffectivePermissions
@@ -30,8 +31,7 @@ ALL_SECTIONS = frozenset((*SECTIONS, "roles"))
 _TREE_SECTIONS = tuple(sorted(SECTIONS))
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     """The options of a get, and the sections that the caller may read. Other sections are left out."""
 
     project_id: str | None = None  # or an alias

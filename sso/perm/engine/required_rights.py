@@ -4,9 +4,10 @@ Any one alternative of a row is sufficient. The role ``root`` of the central app
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from sso.perm.engine.management_rights import (
     MANAGE_APPLICATIONS,
@@ -47,48 +48,41 @@ class Operation(Enum):
     USER_BAN = auto()  # in a project, or at an application
 
 
-@dataclass(frozen=True)
-class Root:
+class Root(Struct, frozen=True):
     """A root rule of the central application."""
 
     rule: str
 
 
-@dataclass(frozen=True)
-class InProject:
+class InProject(Struct, frozen=True):
     """A rule at project level, at the project of the request."""
 
     rule: str
 
 
-@dataclass(frozen=True)
-class OnApplication:
+class OnApplication(Struct, frozen=True):
     """A rule at the application of the request."""
 
     rule: str
 
 
-@dataclass(frozen=True)
-class OnGroup:
+class OnGroup(Struct, frozen=True):
     """A rule at the group of the request."""
 
     rule: str
 
 
-@dataclass(frozen=True)
-class Secret:
+class Secret(Struct, frozen=True):
     """A rule of ``secret_data.application`` of the application of the request."""
 
     rule: str
 
 
-@dataclass(frozen=True)
-class AnyApplicationRole:
+class AnyApplicationRole(Struct, frozen=True):
     """Any role at the application of the request."""
 
 
-@dataclass(frozen=True)
-class Management:
+class Management(Struct, frozen=True):
     """One of these rights of the management API. They count only there, and never at the central application."""
 
     rights: tuple[str, ...]

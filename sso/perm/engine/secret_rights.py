@@ -1,7 +1,8 @@
 """The rights that ``secret_data`` gives at an application (§2.8), where the user's own record overrides the schema."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sso.perm.engine.records import OwnRecord, Schema
 from sso.perm.engine.user_overrides import values_with_overrides
@@ -21,8 +22,7 @@ META_DEFAULTS: Mapping[str, str] = {
 APPLICATION_RULES = ("canCreateJwt", "canModifySchema", "canRead", "canReadSchema", "canSave", "canSeeRoleList")
 
 
-@dataclass(frozen=True)
-class SecretRights:
+class SecretRights(Struct, frozen=True):
     """The rights in the application's secret_data, where the caller's own data override them."""
 
     application: frozenset[str] = frozenset()  # the APPLICATION_RULES that are true

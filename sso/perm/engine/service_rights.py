@@ -1,7 +1,8 @@
 """The rights over the whole service that a user has at the central application, or may get there without a change."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.perm.engine.address_sets import AddressSets
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
@@ -18,8 +19,7 @@ _USER_WITHOUT_ATTRIBUTES = PermissionFacts(UserFacts(""))
 _PRIVATE = "private_data."
 
 
-@dataclass(frozen=True)
-class ServiceRights:
+class ServiceRights(Struct, frozen=True):
     is_root: bool
     rules: frozenset[str]
     # The user has rights in secret_data of the central application that not every user has, and could change its roles.

@@ -1,14 +1,13 @@
 """The facts about a user that conditions compare with."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.core.domains import domain_key
 from sso.core.net import Address
 from sso.core.test_players import is_test_player
 
 
-@dataclass(frozen=True)
-class UserFacts:
+class UserFacts(Struct, frozen=True):
     user_id: str
     domain: str = ""  # see `login_domain`
     tags: frozenset[str] = frozenset()

@@ -5,8 +5,9 @@ written as in ``list_short`` or ``list``, without parameters.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from sso.core.field_errors import FieldError, FieldPath
 from sso.perm.input import validators
@@ -21,8 +22,7 @@ _ONLY = re.compile(rf"only (?P<role>[A-Za-z0-9_-]{{1,64}}) may {_RULE}{_PROJECT}
 _USER = re.compile(rf"(?P<login>[^\s\x00-\x1f\x7f]{{1,320}}) may (?P<negated>not )?{_RULE}{_PROJECT}")
 
 
-@dataclass(frozen=True)
-class Assertion:
+class Assertion(Struct, frozen=True):
     """``only role may rule`` if it has a role, else ``login may rule``, or ``login may not rule``."""
 
     text: str

@@ -1,7 +1,8 @@
 """The questions of a check: whether a user has a rule at an application."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.core.field_errors import FieldError, FieldPath
 from sso.core.ids import is_user_id
@@ -14,8 +15,7 @@ MAX_QUESTIONS_WITH_REASON = 20  # an explanation looks at every role of the appl
 _FIELDS = frozenset(("user_id", "application_id", "rule", "param", "project_id"))
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Struct, frozen=True):
     user_id: str  # empty if it is not an id that a user can have
     application_id: int
     rule: str  # in the notation of ``list`` or ``list_short``

@@ -4,8 +4,9 @@ Stores use these checks as well. This module does without pydantic, so that comm
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from sso.core.field_errors import FieldError, FieldPath
 from sso.perm.engine.compiled_application import CompiledApplication
@@ -15,8 +16,7 @@ from sso.perm.engine.records import Assignment
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 
 
-@dataclass(frozen=True)
-class ProjectResources:
+class ProjectResources(Struct, frozen=True):
     """The resources of a project. Its settings and memberships may name no others."""
 
     applications: frozenset[int] = frozenset()  # not removed

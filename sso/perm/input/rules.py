@@ -4,9 +4,10 @@ A node whose ``value`` is not an object is a rule; any other node is a section o
 reserved names, so a rule and a section cannot be confused. A rule has no rules below it.
 """
 
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct, field
 
 from sso.core.field_errors import FieldError, FieldPath
 from sso.perm.engine.reserved_names import RULE_MEMBERS
@@ -36,8 +37,7 @@ class Layer(Enum):
     OWN = frozenset(("value", "params", "expired"))
 
 
-@dataclass
-class RuleReader:
+class RuleReader(Struct):
     """Reads sections of one layer, and collects the warnings of all of them."""
 
     layer: Layer

@@ -1,8 +1,9 @@
 """Which applications or projects let a user do something: those of which a check says so to the same caller."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from sso.db.database import Database
 from sso.perm.caller import Caller

@@ -1,7 +1,8 @@
 """Roles of applications: read, save, delete (§2.7)."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sso.core.errors import Forbidden, NotFound
 from sso.db.database import Database

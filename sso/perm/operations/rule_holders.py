@@ -7,8 +7,9 @@ next page: then the work of the request was used up before so many were found.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from sso.core.errors import NotFound
 from sso.core.field_errors import InvalidCursor

@@ -1,8 +1,9 @@
 """What a search for the users who have a rule looks for, and which users may have it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from sso.core.field_errors import FieldPath
 from sso.db.transaction import Transaction, run_pure
@@ -34,8 +35,7 @@ class Reading(NamedTuple):
 EVERYTHING = Reading(ALL_SECTIONS, LoadedFacts.explain, lambda _past: None)
 
 
-@dataclass(frozen=True)
-class HolderQuestion:
+class HolderQuestion(Struct, frozen=True):
     application_id: int
     rule: str  # in the notation of ``list`` or ``list_short``
     project_id: str | None = None  # or an alias
@@ -59,8 +59,7 @@ class HeldRuleAnswer(NamedTuple):
         return shown if self.reason is None else {**shown, "reason": self.reason}
 
 
-@dataclass(frozen=True)
-class RuleSearch:
+class RuleSearch(Struct, frozen=True):
     """What one request looks for."""
 
     question: HolderQuestion

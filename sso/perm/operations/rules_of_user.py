@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from sso.core.errors import NotFound
 from sso.core.field_errors import FieldPath, InvalidCursor
@@ -21,8 +22,7 @@ APPLICATIONS_AT_ONCE = 20  # read with one statement
 MAX_APPLICATIONS = 200  # evaluated in one request
 
 
-@dataclass(frozen=True)
-class UserRulesQuestion:
+class UserRulesQuestion(Struct, frozen=True):
     user_id: str
     application_id: int | None = None  # None: all applications
     rule: str = ""  # in the notation of ``list`` or ``list_short``; empty for all rules

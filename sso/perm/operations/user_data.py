@@ -1,11 +1,12 @@
 """A user's permissions and own record at an application: read, save (§2.9)."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.core.errors import Forbidden, NotFound
 from sso.core.field_errors import FieldError
@@ -57,8 +58,7 @@ class UserDataChanges(NamedTuple):
     is_large: bool  # computing with them takes more than a few milliseconds
 
 
-@dataclass(frozen=True)
-class SavedRecord:
+class SavedRecord(Struct, frozen=True):
     record: dict[str, Any]
     readable: frozenset[str]  # the sections that the caller may read
 

@@ -6,8 +6,10 @@ membership. Users whose entries are all hidden are not counted. Only root learns
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sso.core.errors import Forbidden
 from sso.db.transaction import Transaction
@@ -50,8 +52,7 @@ class OperationContext(Protocol):
     def write_mode(self) -> WriteMode: ...
 
 
-@dataclass(frozen=True)
-class ManagementContext:
+class ManagementContext(Struct, frozen=True):
     """The context of a call in process."""
 
     caller: Caller
@@ -64,8 +65,7 @@ class ManagementContext:
         return WriteMode(self.dry_run, self.override, self.caller.actor)
 
 
-@dataclass(frozen=True)
-class OperationResult(Generic[T]):
+class OperationResult(Struct, Generic[T], frozen=True):
     """A write that was done, or rolled back if it was a dry run."""
 
     context: OperationContext

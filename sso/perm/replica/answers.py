@@ -5,8 +5,10 @@ their logins. Then it is answered without input or output.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sso.core.errors import ApiError, Forbidden, NotFound
 from sso.core.field_errors import FieldError
@@ -30,8 +32,7 @@ class PastNotKept(ApiError):
     message = "context.at: a replica does not know the past; ask the service"
 
 
-@dataclass(frozen=True)
-class ReplicaRequest:
+class ReplicaRequest(Struct, frozen=True):
     """A request at one of the three paths: ``evaluations`` is None for a check."""
 
     application_id: int

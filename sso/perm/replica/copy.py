@@ -6,10 +6,10 @@ rows have equal permissions, unless a condition names one of them: they are comp
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from sso.core.ban import read_bans
 from sso.perm.engine.facts import PermissionFacts, ProjectFacts

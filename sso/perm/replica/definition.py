@@ -1,9 +1,9 @@
 """The application of a replica: its compiled roles, and its project without users."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from sso.perm.engine.compiled_application import CompiledApplication, compile_application
 from sso.perm.engine.conditions import named_users
@@ -15,8 +15,7 @@ from sso.perm.stores.builtin_roles import complete_schema
 _ROLE_FIELDS = ("name", "protected", "default", "condition", "params", "meta")
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """``attributes`` are the attributes of users that its conditions name; rows of users have no others."""
 
     version: str

@@ -1,7 +1,8 @@
 """Access keys of applications in the database. An application has at most two; a value is shown only at creation."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
@@ -51,8 +52,7 @@ _FIND_BY_ID = BatchStatement(
 _SET_LAST_USED = Statement("UPDATE access_keys SET last_used = now() WHERE id = :id")
 
 
-@dataclass(frozen=True)
-class AccessKey:
+class AccessKey(Struct, frozen=True):
     """A valid access key, without its value."""
 
     id: str

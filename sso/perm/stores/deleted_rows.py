@@ -5,8 +5,9 @@ audit trail has its entry.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
@@ -67,8 +68,7 @@ _PUT_MEMBERS = Statement(
 )
 
 
-@dataclass(frozen=True)
-class Deletion:
+class Deletion(Struct, frozen=True):
     """A deletion of the past, whose entry has the cause of what is restored."""
 
     tx: Transaction

@@ -5,8 +5,9 @@ has the version that it was read with. The cache has a limited number of entries
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from sso.core.net import Address
 from sso.perm.stores.loaded_facts import LoadedFacts
@@ -25,8 +26,7 @@ class FactsVersion(NamedTuple):
     epoch: int  # of the connections: after a failover, transactions that were lost may have had the same ids
 
 
-@dataclass
-class _Entry:
+class _Entry(Struct):
     version: FactsVersion
     loaded: LoadedFacts  # without an address
     by_address: OrderedDict[Address, LoadedFacts]

@@ -1,8 +1,10 @@
 """The facts about a user at an application, and what is computed from them."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sso.core.net import Address
 from sso.perm.engine.compiled_application import CompiledApplication
@@ -70,8 +72,7 @@ class Memo:
             self.rendered_bytes += len(value) * RULE_BYTES
 
 
-@dataclass(frozen=True)
-class LoadedFacts:
+class LoadedFacts(Struct, frozen=True, eq=False):
     """The facts about a user at an application."""
 
     application: CompiledApplication
@@ -80,7 +81,7 @@ class LoadedFacts:
     name: str  # of the application
     settings: dict[str, Any]  # of the application
     json_bytes: int = 0  # of the user's own data
-    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
+    memo: Memo = field(default_factory=Memo)
 
     @property
     def project_id(self) -> str | None:

@@ -5,7 +5,8 @@ between the same two changes share a compiled application. The cache has a limit
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sso.core.errors import ServerBusy
 from sso.core.fair_queue import FairQueue, QueueFull
@@ -21,8 +22,7 @@ MAX_COMPILATIONS = 2
 MAX_WAITING = 200
 
 
-@dataclass(frozen=True)
-class _PastApplication:
+class _PastApplication(Struct, frozen=True):
     epoch: int  # of the connections: after a failover, a lost change may have had the same id
     compiled: CompiledApplication
     counted_bytes: int

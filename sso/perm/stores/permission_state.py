@@ -4,8 +4,9 @@ A write is judged by two states: the one before it, and the one after it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, run_pure
@@ -39,8 +40,7 @@ _MEMBERS = Statement(
 MemberRows = list[list[Any]]  # (level, resource, role, expired, ttl)
 
 
-@dataclass(frozen=True)
-class ApplicationState:
+class ApplicationState(Struct, frozen=True):
     application_id: int
     removed: bool
     project_id: str | None
@@ -48,8 +48,7 @@ class ApplicationState:
     assertions: list[str]
 
 
-@dataclass
-class PermissionState:
+class PermissionState(Struct):
     """Applications and projects at one moment. Projects that the write does not change are read when needed."""
 
     applications: dict[int, ApplicationState]

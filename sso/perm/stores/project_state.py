@@ -1,9 +1,10 @@
 """The parts of a project that decide about rights: members, access lists, and roles granted to groups."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from sso.core.ban import Ban, ban_in_force, read_bans
 from sso.db.statement import Statement
@@ -54,8 +55,7 @@ class GroupRoleAction(NamedTuple):
     conditions: tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class ProjectState:
+class ProjectState(Struct, frozen=True, dict=True):
     facts: ProjectFacts  # without applications and memberships
     members: frozenset[MemberRole]
 
@@ -87,8 +87,7 @@ def _access(group: Group | None) -> tuple[frozenset[str], tuple[Any, ...]]:
     return group.users, tuple(item.condition for item in group.conditions)
 
 
-@dataclass(frozen=True)
-class KnownUser:
+class KnownUser(Struct, frozen=True):
     facts: UserFacts
     disabled: bool  # or banned everywhere
     bans: tuple[Ban, ...] = ()

@@ -4,8 +4,9 @@ Roles are part of the schema record: each change raises the version that If-Matc
 which compiled applications are cached.
 """
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor

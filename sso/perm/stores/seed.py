@@ -1,7 +1,8 @@
 """Writes the built-in central application: at the first start, and after an upgrade that adds roles or rules."""
 
-from dataclasses import asdict, replace
 from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor

@@ -2,11 +2,11 @@
 
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from io import BytesIO
 
 import orjson
 import trio
+from msgspec import Struct
 
 from sso.accounts.user_store import lock_user
 from sso.core.errors import NotFound
@@ -24,8 +24,7 @@ ACCOUNT_FILE = "account-data.json"
 INDEX_FILE = "games.json"
 
 
-@dataclass(frozen=True)
-class GameExport:
+class GameExport(Struct, frozen=True):
     """The requests of an export to games, in the order of the applications. Without any, there is no export."""
 
     requests: Sequence[DataRequest]

@@ -1,10 +1,11 @@
 """Requests to games about the data of a user, and the sources of an application (``settings.gdpr``, §2.3)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from sso.core.moments import rfc3339
 from sso.db.transaction import Row
@@ -35,8 +36,7 @@ class RequestState(StrEnum):
 OPEN_STATES = (RequestState.PENDING, RequestState.WAITING)
 
 
-@dataclass(frozen=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """What ``settings.gdpr`` of an application says."""
 
     data: tuple[str, ...]
@@ -58,8 +58,7 @@ class Sources:
         yield from ((RequestKind.CHARACTERS, url) for url in self.characters)
 
 
-@dataclass(frozen=True)
-class UsedApplication:
+class UsedApplication(Struct, frozen=True):
     """An application that the user has used, with the id that it knows the user by."""
 
     subject_id: str
@@ -68,8 +67,7 @@ class UsedApplication:
     sources: Sources
 
 
-@dataclass(frozen=True)
-class ClaimedRequest:
+class ClaimedRequest(Struct, frozen=True):
     """A request that this worker sends until the lease ends."""
 
     id: int
@@ -89,14 +87,13 @@ class ClaimedRequest:
     @classmethod
     def from_row(cls, row: Row) -> "ClaimedRequest":
         return cls(
-            **{name: row[name] for name in cls.__dataclass_fields__ if name not in ("sources", "accepted")},
+            **{name: row[name] for name in cls.__struct_fields__ if name not in ("sources", "accepted")},
             accepted=tuple(row["accepted"]),
             sources=Sources.from_settings(row["gdpr"]),
         )
 
 
-@dataclass(frozen=True)
-class DataRequest:
+class DataRequest(Struct, frozen=True):
     """A request as administrators and the user see it."""
 
     id: int
@@ -119,7 +116,7 @@ class DataRequest:
 
     @classmethod
     def from_row(cls, row: Row) -> "DataRequest":
-        values = {name: row[name] for name in cls.__dataclass_fields__}
+        values = {name: row[name] for name in cls.__struct_fields__}
         return cls(**values | {"characters": tuple(row["characters"])})
 
     @property

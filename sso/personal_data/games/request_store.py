@@ -1,7 +1,9 @@
 """Requests to games in the database, as their users and administrators see them. Workers send them: `queue_store`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from sso.core.ids import record_id
 from sso.db.statement import Statement
@@ -60,8 +62,7 @@ _RETRY = Statement(
 )
 
 
-@dataclass(frozen=True)
-class RequestFilter:
+class RequestFilter(Struct, frozen=True):
     kind: str | None = None
     state: str | None = None
     user_id: str | None = None
@@ -120,7 +121,7 @@ async def read_content(runner: Runner, request_id: int) -> str:
 
 async def list_requests(runner: Runner, wanted: RequestFilter, before: int, limit: int) -> list[DataRequest]:
     """Returns the newest requests first, those with an id below ``before``."""
-    rows = await runner.rows(_LIST, before=before, limit=limit, **vars(wanted))
+    rows = await runner.rows(_LIST, before=before, limit=limit, **asdict(wanted))
     return [DataRequest.from_row(row) for row in rows]
 
 

@@ -4,11 +4,11 @@ A removal is repeated until each address of the application has accepted it, or 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import structlog
+from msgspec import Struct
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
@@ -40,8 +40,7 @@ RETRIED_STATUS = (408, 425, 429)  # besides those of errors of the game
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class ClaimedCall:
+class ClaimedCall(Struct, frozen=True):
     request: ClaimedRequest
     link: str
 

@@ -1,6 +1,6 @@
 """Creates the objects of this package and connects them."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.config import Settings
 from sso.core.encryption import Keyring
@@ -12,8 +12,7 @@ from sso.personal_data.games.sender import LIMITS, REMOVAL_LIMITS, build_data_se
 from sso.webhooks.wiring import build_client
 
 
-@dataclass(frozen=True)
-class GameData:
+class GameData(Struct, frozen=True):
     exports: GameExports
     queue: DataQueue
     sender: DueQueue

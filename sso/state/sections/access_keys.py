@@ -1,6 +1,6 @@
 """Section ``access_keys``: records by value; the database stores only a digest. Exports leave them out."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
@@ -17,8 +17,7 @@ SECTION = "access_keys"
 FIELDS = frozenset(AccessKeyRecord.model_fields)
 
 
-@dataclass(frozen=True)
-class AccessKeyPart:
+class AccessKeyPart(Struct, frozen=True):
     location: FieldPath
     application_id: int
     secret: str

@@ -1,7 +1,8 @@
 """Section ``applications``: records by application id."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
@@ -27,8 +28,7 @@ SECTION = "applications"
 FIELDS = frozenset(ApplicationRecord.model_fields)
 
 
-@dataclass(frozen=True)
-class ApplicationPart:
+class ApplicationPart(Struct, frozen=True):
     location: FieldPath
     id: int
     fields: dict[str, Any]

@@ -1,7 +1,8 @@
 """Section ``groups``: records by group id."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
@@ -18,8 +19,7 @@ SECTION = "groups"
 FIELDS = frozenset(GroupRecord.model_fields)
 
 
-@dataclass(frozen=True)
-class GroupPart:
+class GroupPart(Struct, frozen=True):
     location: FieldPath
     id: str
     project_id: str | None

@@ -3,8 +3,9 @@
 A list of users replaces the stored one. Users that ``admins`` names in the same document remain administrators.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
@@ -23,8 +24,7 @@ from sso.state.summary import ApplySummary
 SECTION = "memberships"
 
 
-@dataclass(frozen=True)
-class MembershipPart:
+class MembershipPart(Struct, frozen=True):
     location: FieldPath
     id: str
     data: dict[str, Any]

@@ -1,7 +1,8 @@
 """Section ``permissions``: data and roles of users at applications, by user and application."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.audit.trail import AuditActor
 from sso.core.field_errors import FieldPath, field_text
@@ -35,8 +36,7 @@ class PermissionRecord(InputModel):
 FIELDS = frozenset(PermissionRecord.model_fields)
 
 
-@dataclass(frozen=True)
-class PermissionPart:
+class PermissionPart(Struct, frozen=True):
     location: FieldPath
     user: str  # user id or login
     application_id: int

@@ -4,8 +4,9 @@ Projects are created before the records that belong to them; their settings, whi
 afterwards.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sso.audit.trail import AuditActor
 from sso.core.field_errors import FieldError, FieldPath
@@ -23,8 +24,7 @@ SECTION = "projects"
 FIELDS = frozenset(ProjectRecord.model_fields)
 
 
-@dataclass(frozen=True)
-class ProjectPart:
+class ProjectPart(Struct, frozen=True):
     location: FieldPath
     id: str
     fields: dict[str, Any]

@@ -1,7 +1,9 @@
 """Sections ``schemas`` and ``roles``, both by application id. They are checked together, as the API does."""
 
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sso.audit.trail import AuditActor
 from sso.core.field_errors import FieldPath
@@ -29,8 +31,7 @@ ROLE_FIELDS = frozenset(RoleFields.model_fields) - {"application_id"}
 SCHEMA_FIELDS = frozenset((*SECTIONS, "roles", "application_id", "version", "updated_at"))
 
 
-@dataclass
-class SchemaPart:
+class SchemaPart(Struct):
     """The schema and the roles of one application."""
 
     id: int

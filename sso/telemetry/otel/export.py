@@ -7,12 +7,12 @@ accept, so a collector that is slow or down delays no request. Must be used afte
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import trio
+from msgspec import field
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
@@ -23,6 +23,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 import sso
+from sso.core.record_with_secrets import RecordWithSecrets
 from sso.telemetry.counters import DomainCounter
 from sso.telemetry.metrics import BUCKETS, METHODS, RequestObserver, StatementObserver, WorkerGauge
 from sso.telemetry.otel.export_report import ExportReport, ReportingMetricExporter, ReportingSpanExporter
@@ -90,10 +91,11 @@ class OtelExport:
             self._meter.create_observable_counter(name, [partial(read, counter)], description=counter.description)
 
 
-@dataclass(frozen=True)
-class ExportOptions:
+class ExportOptions(RecordWithSecrets, frozen=True):
+    hidden_fields = frozenset({"headers"})
+
     endpoint: str
-    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    headers: dict[str, str] = field(default_factory=dict)
     sample_percent: int = 100
     interval_s: float = 5
     ca_file: Path | None = None

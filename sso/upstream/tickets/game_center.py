@@ -3,10 +3,11 @@
 import base64
 import re
 import struct
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from sso.core.certificates import (
     Certificate,
@@ -34,8 +35,7 @@ MAX_CACHED = 32
 _PLAYER_ID = re.compile(r"[A-Z]:_[0-9a-f]{32}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Signed:
+class Signed(Struct, frozen=True):
     """What the game has got from Game Center."""
 
     player_id: str

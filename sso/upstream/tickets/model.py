@@ -1,7 +1,8 @@
 """A ticket of a store, the store account that it proves, and the interface of each kind of store."""
 
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from sso.core.field_errors import FieldError
 from sso.upstream.errors import InvalidAnswer
@@ -12,8 +13,7 @@ Ticket: TypeAlias = str | dict[str, JSON]
 DAY_S = 86400
 
 
-@dataclass(frozen=True)
-class StoreAccount:
+class StoreAccount(Struct, frozen=True):
     """The player at the store, who is proved by a ticket.
 
     ``ticket_id`` is the same for all spellings of the ticket, so that a replay is recognized. ``life_s`` is the time

@@ -1,6 +1,6 @@
 """The player of a ticket in the database: found by the store account, or created."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import GUEST_TAG, User
@@ -24,8 +24,7 @@ _CREATE = Statement(
 )
 
 
-@dataclass(frozen=True)
-class Player:
+class Player(Struct, frozen=True):
     user: User
     is_new: bool
 

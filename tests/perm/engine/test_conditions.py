@@ -4,6 +4,7 @@ from ipaddress import IPv6Address
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from sso.core.net import parse_address
 from sso.perm.engine.compiled_application import compile_application
@@ -125,7 +126,7 @@ def test_malformed_stored_condition_holds_for_no_user() -> None:
     for broken in ({"domain": 1}, {"and": [1]}, {"or": {"a": 1}}, {"ip": "x"}, {"other": 1}, {"everyone": "yes"}):
         roles = [{"name": "r", "meta": {"private_data": {"a": {"value": True}}}}]
         result = evaluate(roles=roles)
-        object.__setattr__(result.application.roles["r"].record, "condition", broken)
+        force_setattr(result.application.roles["r"].record, "condition", broken)
         assert evaluate_again(result) == []
 
 

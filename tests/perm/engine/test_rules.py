@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.rules import MAX_DEPTH, earliest_end, latest_end, rule_nodes
@@ -88,7 +89,7 @@ def test_reserved_names_in_stored_data_give_no_rules() -> None:
     result = evaluate()
     forged = {"projectAccess": {"p": {"private_data": {"project": {"can_manage_project": {"value": True}}}}}}
     for name in ("private_data", "public_data"):
-        object.__setattr__(result.facts.own, name, forged | {"a.b": {"value": True}, "ok": {"value": True}})
+        force_setattr(result.facts.own, name, forged | {"a.b": {"value": True}, "ok": {"value": True}})
     assert set(compute_permissions(result.application, result.facts, NOW).rules) == {
         "private_data.ok",
         "public_data.ok",

@@ -1,11 +1,11 @@
 """The rights over the whole service that protect a user from callers without them."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sso.core.net import Address, parse_address
 from sso.perm.engine.compiled_application import CompiledApplication, compile_application

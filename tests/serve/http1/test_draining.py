@@ -1,10 +1,10 @@
 """Draining: requests in flight are answered, idle connections are closed, and the time is limited."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sso.serve.http1.admission import Admission

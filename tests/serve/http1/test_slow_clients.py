@@ -1,10 +1,10 @@
 """Clients that send or read slowly, or not at all, are disconnected; slow handlers are not."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from tests.kit.raw_http import SHORT_LIMITS, RawConnection, read_body, reply, serving
