@@ -29,7 +29,7 @@ class DocumentUnavailable(Exception):
     """The document cannot be fetched, or is not a JSON object. The text says why."""
 
 
-class FetchedDocument(Struct, frozen=True, eq=False):
+class FetchedDocument(Struct, frozen=True, eq=False, weakref=True):
     """It is the same object until the document is fetched again, so callers can keep what they made of it."""
 
     content: dict[str, Any]

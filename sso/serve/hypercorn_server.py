@@ -143,7 +143,7 @@ class HypercornClientConnection:
             return
         current_request_id.set(self._request_id)
         current_span.set(self._span)
-        with trio.move_on_after(ServerLimits.on_response_end_s, shield=True):
+        with trio.move_on_after(ServerLimits().on_response_end_s, shield=True):
             try:
                 await self._on_response_end(self.delivered)
             except Exception:

@@ -108,7 +108,7 @@ async def test_silent_client_that_answers_pings_stays_connected(server: InProces
 
 
 def test_client_is_disconnected_after_twenty_seconds_without_a_pong() -> None:
-    assert ServerLimits.ping_s + ServerLimits.pong_s == 20
+    assert ServerLimits().ping_s + ServerLimits().pong_s == 20
 
 
 async def test_server_error_closes_with_1011_and_cancels_no_poll(
