@@ -1,6 +1,7 @@
 """sso doctor"""
 
 import click
+from msgspec.structs import asdict
 
 from sso.cli.context import CommandFailure, running_database, settings_of
 from sso.cli.echo import echo, echo_json
@@ -30,7 +31,7 @@ def command(ctx: click.Context, verbose: bool, as_json: bool) -> None:
         report = Report(check(settings, dsn))
     if as_json:
         for finding in report.findings:
-            echo_json(finding)
+            echo_json(asdict(finding))
     else:
         _print(report, verbose)
     if report.failed:

@@ -75,7 +75,7 @@ def source_urls(gdpr: Mapping[str, Any]) -> Iterator[tuple[FieldPath, str]]:
 
 
 class ApplicationSettings(InputModel):
-    gdpr: Gdpr = Gdpr()
+    gdpr: Gdpr = Field(default_factory=Gdpr)
     restricted_domains: Domains = Field(default_factory=list)
 
 
@@ -86,8 +86,8 @@ class ApplicationFields(InputModel):
     description: str = ""
     # null and an empty string stand for no project.
     project_id: Annotated[Annotated[str, at_most(64)] | None, AfterValidator(lambda value: value or None)] = None
-    settings: ApplicationSettings = ApplicationSettings()
-    service_meta: ServiceMeta = ServiceMeta()
+    settings: ApplicationSettings = Field(default_factory=ApplicationSettings)
+    service_meta: ServiceMeta = Field(default_factory=ServiceMeta)
 
 
 class ApplicationRecord(ApplicationFields):

@@ -40,7 +40,7 @@ class ProjectFields(InputModel):
     title: Title = ""
     description: str = ""
     aliases: Annotated[list[Segment], FailFast(), BeforeValidator(_check_array)] = Field(default_factory=list)
-    settings: ProjectSettings = ProjectSettings()
+    settings: ProjectSettings = Field(default_factory=ProjectSettings)
 
 
 class NamedProjectFields(ProjectFields):
