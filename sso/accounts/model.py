@@ -9,16 +9,16 @@ from msgspec import Struct
 from sso.accounts.authentication_context import AuthenticationContext
 from sso.core.ban import Ban, read_bans
 from sso.core.domains import domain_key
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.core.mail_address import MAX_ADDRESS_LENGTH, check_mail_address
 from sso.core.net import Address
-from sso.core.record_with_secrets import RecordWithSecrets
 from sso.core.test_players import is_test_player
 
 NO_LOGIN = ""  # a key that no user has
 GUEST_TAG = "guest"
 
 
-class User(RecordWithSecrets, frozen=True):
+class User(RecordWithHiddenFields, frozen=True):
     hidden_fields = frozenset({"password_hash", "totp_sealed", "passkey_handle"})
 
     user_id: str

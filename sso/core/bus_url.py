@@ -3,7 +3,7 @@
 import re
 from urllib.parse import unquote
 
-from sso.core.record_with_secrets import RecordWithSecrets
+from sso.core.hidden_fields import RecordWithHiddenFields
 
 DEFAULT_PORT = 4222
 EXPECTED = (
@@ -15,7 +15,7 @@ _URL = re.compile(r"(nats|tls)://(?:([^@/]*)@)?([^@/]+)/?", re.ASCII)
 _SERVER = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", re.ASCII)
 
 
-class BusUrl(RecordWithSecrets, frozen=True):
+class BusUrl(RecordWithHiddenFields, frozen=True):
     hidden_fields = frozenset({"password", "token"})
 
     servers: tuple[str, ...]  # host:port

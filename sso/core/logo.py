@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from sso.core.record_with_secrets import RecordWithSecrets
+from sso.core.hidden_fields import RecordWithHiddenFields
 
 MAX_BYTES = 256 * 1024
 MAX_PIXELS = 4096  # a side: a small file may describe an image that fills the memory of the browser
@@ -11,7 +11,7 @@ EXPECTED = f"must be a readable SVG, PNG or WebP file of at most {MAX_BYTES // 1
 _SVG = "{http://www.w3.org/2000/svg}svg"
 
 
-class Logo(RecordWithSecrets, frozen=True):
+class Logo(RecordWithHiddenFields, frozen=True):
     hidden_fields = frozenset({"content"})
 
     content: bytes

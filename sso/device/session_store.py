@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Sequence
 
 from sso.core.ban import Ban
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.core.ids import SECRET_TOKEN, digest, secret_token
 from sso.core.net import Address
-from sso.core.record_with_secrets import RecordWithSecrets
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.gsid.match_code import new_match_code
@@ -111,7 +111,7 @@ def parse_user_code(typed: str) -> str | None:
     return user_code if len(user_code) == LENGTH and set(user_code) <= set(LETTERS) else None
 
 
-class DeviceSession(RecordWithSecrets, frozen=True):
+class DeviceSession(RecordWithHiddenFields, frozen=True):
     hidden_fields = frozenset({"secret", "user_code"})
 
     gsid: str

@@ -9,15 +9,15 @@ import hmac
 
 from msgspec import Struct
 
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.core.ids import digest
 from sso.core.keys import UnusableKey, load_rsa_der, load_rsa_public, public_der, verify_rsa_signature
 from sso.core.net import Address
-from sso.core.record_with_secrets import RecordWithSecrets
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.gsid.model import GameSessionData
 
 
-class ClientEvidence(RecordWithSecrets, frozen=True):
+class ClientEvidence(RecordWithHiddenFields, frozen=True):
     """The evidence of one request: at most one piece of each kind, and every piece must be valid."""
 
     hidden_fields = frozenset({"location", "signature", "public_key", "signed_bytes"})

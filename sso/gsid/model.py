@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.model import LoginOptions, User, application_ids
 from sso.core.ban import Ban
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.core.net import parse_address
-from sso.core.record_with_secrets import RecordWithSecrets
 
 GSID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.ASCII)
 
@@ -35,7 +35,7 @@ def gsid_or_empty(gsid: str) -> str:
     return gsid if GSID.fullmatch(gsid) else ""
 
 
-class GameSessionData(RecordWithSecrets, frozen=True):
+class GameSessionData(RecordWithHiddenFields, frozen=True):
     """The parameters of a session as getGsid registered them, and the bindings to its client.
 
     They do not change until the confirmation, which may fill fields that were left empty.
@@ -188,7 +188,7 @@ class NotClaimed(Struct, frozen=True):
     lease_left_s: float | None  # until the claim of another poll ends; None if there is none
 
 
-class LoginReady(RecordWithSecrets, frozen=True):
+class LoginReady(RecordWithHiddenFields, frozen=True):
     hidden_fields = frozenset({"data"})
 
     snapshot: SessionSnapshot

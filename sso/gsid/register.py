@@ -4,15 +4,15 @@ import uuid
 
 from sso.accounts.model import LoginOptions
 from sso.core.field_errors import FieldError
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.core.ids import secret_token
 from sso.core.keys import UnusableKey, load_rsa_public, public_der
-from sso.core.record_with_secrets import RecordWithSecrets
 from sso.gsid.match_code import new_match_code
 from sso.gsid.session_store import GameSessionStore
 from sso.telemetry.login_funnel import LOGIN_FUNNEL
 
 
-class RegisteredSession(RecordWithSecrets, frozen=True):
+class RegisteredSession(RecordWithHiddenFields, frozen=True):
     hidden_fields = frozenset({"secret"})
 
     gsid: str

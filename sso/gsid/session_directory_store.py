@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from sso.core.record_with_secrets import RecordWithSecrets
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.gsid.model import CLOSED, CONFIRMED, DELIVERED, DENIED, GSID, OPENED, SECOND_FACTOR, SIGNING_IN
@@ -60,7 +60,7 @@ _STATUSES_OF_STAGE = {
 _FIND = Statement(f"{_SELECT} WHERE s.gsid = :gsid AND s.client_id IS NULL AND s.expires > now()")
 
 
-class ListedSession(RecordWithSecrets, frozen=True):
+class ListedSession(RecordWithHiddenFields, frozen=True):
     hidden_fields = frozenset({"location"})
 
     gsid: str

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from sso.core.record_with_secrets import RecordWithSecrets
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.oauth.clients.profiles import RULES, Profile, ProfileRules
 from sso.oauth.clients.redirect_uris import Redirect
 from sso.oauth.tokens.claims import scopes_of_requested_claims
@@ -35,7 +35,7 @@ RESPONSE_MODES: tuple[ResponseMode, ...] = ("query", "form_post")
 AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
 
 
-class Client(RecordWithSecrets, frozen=True):
+class Client(RecordWithHiddenFields, frozen=True):
     hidden_fields = frozenset({"secret_sealed", "second_sealed", "jwks"})
 
     client_id: str

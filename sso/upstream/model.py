@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from sso.core.encryption import column_purpose
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.core.ids import secret_token
-from sso.core.record_with_secrets import RecordWithSecrets
 
 BROWSER_KINDS = ("oidc", "oauth2", "steam")
 TICKET_KINDS = ("steam_ticket", "google_play", "game_center", "oidc_ticket")
@@ -25,7 +25,7 @@ CLAIMS = ("subject", "name", "email", "email_verified")
 MAX_SUBJECT, MAX_NAME, MAX_EMAIL = 255, 128, 254
 
 
-class IdentityProvider(RecordWithSecrets, frozen=True):
+class IdentityProvider(RecordWithHiddenFields, frozen=True):
     hidden_fields = frozenset({"secret_sealed"})
 
     provider_id: str
@@ -61,7 +61,7 @@ class IdentityProvider(RecordWithSecrets, frozen=True):
         return cls(**{**values, "scopes": tuple(values["scopes"])})
 
 
-class Attempt(RecordWithSecrets, frozen=True):
+class Attempt(RecordWithHiddenFields, frozen=True):
     """A sign-in at a provider. ``browser_secret`` is the cookie of the browser that began it.
 
     ``state`` is known to the provider and part of URLs. Nonce and code verifier also depend on the cookie, so an
@@ -95,7 +95,7 @@ class Attempt(RecordWithSecrets, frozen=True):
         return _base64url(hmac.digest(self.browser_secret.encode(), f"{purpose}:{self.state}".encode(), "sha256"))
 
 
-class UpstreamIdentity(RecordWithSecrets, frozen=True):
+class UpstreamIdentity(RecordWithHiddenFields, frozen=True):
     """A person at a provider. ``email_verified`` and ``auth_time`` (Unix seconds, 0: unknown) are what it says."""
 
     hidden_fields = frozenset({"tokens"})

@@ -32,6 +32,7 @@ NOT_FOR_THE_LIST = (
     "hashlib",
     "socket",
     "dataclasses",
+    "msgspec",
 )
 
 # Runs commands one after the other, and writes the modules that are imported after each to a file. A command

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from sso.core.record_with_secrets import RecordWithSecrets
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.errors import UnsupportedGrantType
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
@@ -15,7 +15,7 @@ from sso.oauth.tokens.dpop import DpopProof
 from sso.oauth.tokens.resources import ResourceServers
 
 
-class HeldAnswer(RecordWithSecrets, frozen=True):
+class HeldAnswer(RecordWithHiddenFields, frozen=True):
     hidden_fields = frozenset({"tokens"})
 
     tokens: dict[str, Any]

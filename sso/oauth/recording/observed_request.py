@@ -8,9 +8,9 @@ import orjson
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from sso.core.errors import ApiError
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.core.jwt import InvalidToken, unverified_parts
 from sso.core.net import client_networks
-from sso.core.record_with_secrets import RecordWithSecrets
 from sso.db.errors import DatabaseError
 from sso.oauth.authorization.request import Parameters
 from sso.oauth.clients.assertions import MAX_LENGTH
@@ -25,7 +25,7 @@ _TYPES = ("application/x-www-form-urlencoded", "application/json")
 _REPEATABLE = frozenset({"audience", "resource"})
 
 
-class ObservedRequest(RecordWithSecrets, frozen=True, dict=True):
+class ObservedRequest(RecordWithHiddenFields, frozen=True, dict=True):
     """A request as it was sent. It is parsed only if it may be one of a recorded client."""
 
     hidden_fields = frozenset({"raw", "authorization"})

@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 import sso
-from sso.core.record_with_secrets import RecordWithSecrets
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.telemetry.counters import DomainCounter
 from sso.telemetry.metrics import BUCKETS, METHODS, RequestObserver, StatementObserver, WorkerGauge
 from sso.telemetry.otel.export_report import ExportReport, ReportingMetricExporter, ReportingSpanExporter
@@ -91,7 +91,7 @@ class OtelExport:
             self._meter.create_observable_counter(name, [partial(read, counter)], description=counter.description)
 
 
-class ExportOptions(RecordWithSecrets, frozen=True):
+class ExportOptions(RecordWithHiddenFields, frozen=True):
     hidden_fields = frozenset({"headers"})
 
     endpoint: str
