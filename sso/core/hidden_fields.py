@@ -1,6 +1,5 @@
 """Records with fields that must not appear in logs and tracebacks: secrets, and large values."""
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from msgspec import Struct
@@ -14,6 +13,6 @@ class RecordWithHiddenFields(Struct, frozen=True):
     def __repr__(self) -> str:
         return f"{type(self).__qualname__}({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
-    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
         """For tracebacks of rich, which may show local variables."""
-        return ((name, getattr(self, name)) for name in self.__struct_fields__ if name not in self.hidden_fields)
+        return [(name, getattr(self, name)) for name in self.__struct_fields__ if name not in self.hidden_fields]

@@ -16,7 +16,7 @@ class Key(RecordWithHiddenFields, frozen=True):
 def test_repr_leaves_out_the_hidden_fields() -> None:
     key = Key("k", "hush")
     assert repr(key) == str(key) == "Key(name='k', uses=1)"
-    assert list(key.__rich_repr__()) == [("name", "k"), ("uses", 1)]
+    assert key.__rich_repr__() == [("name", "k"), ("uses", 1)]
 
 
 def test_each_record_hides_fields_that_it_has() -> None:
