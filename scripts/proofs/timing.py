@@ -21,7 +21,7 @@ from tests.kit.timing import welch
 
 MAX_T = 4.5  # of Welch's test; exceeded by chance once in a hundred thousand times
 MAX_SAMPLES = 10_000  # of each kind and page
-MAX_USES = 3  # of one address, which gets few mails an hour and is blocked for a moment after 5 wrong passwords
+MAX_USES = 3  # of one address at one page: it gets few mails an hour, and waits after 5 wrong passwords
 USERS_PER_MINUTE = 400
 REGISTRATION = {"SSO_REGISTRATION": "open", "SSO_REGISTRATION_CHALLENGE": "off"}
 
@@ -54,16 +54,17 @@ def run(minutes: float, progress: Progress) -> PartResult:
     result = PartResult(invariants=[f"|t| of {name} is below {MAX_T}." for name in ATTEMPTS])
     result.not_run["search"] = "only callers who may see all users can search for users"
     users = min(MAX_SAMPLES // MAX_USES + 1, max(20, round(minutes * USERS_PER_MINUTE)))
-    known = [f"known-{number:06}@example.com" for number in range(users)]
+    known = {name: [f"{name}-{number:06}@example.com" for number in range(users)] for name in ATTEMPTS}
     with postgres.running() as database, tempfile.TemporaryDirectory() as folder:
         settings = QUICK | NO_LIMITS | REGISTRATION | {"SSO_WORKERS": "1", "SSO_DATABASE_URL": database.fresh()}
         with running(Path(folder), **settings) as server:
-            progress(f"creating {users} users …")
-            server.apply({"users": [{"login": login, "password": PASSWORD} for login in known]})
+            progress(f"creating {users} users for each page …")
+            for logins in known.values():
+                server.apply({"users": [{"login": login, "password": PASSWORD} for login in logins]})
             for name, attempt in ATTEMPTS.items():
                 deadline = Deadline(minutes / len(ATTEMPTS))
                 with Browser(server) as browser:
-                    times = _measure(browser, attempt, known, deadline, partial(_show, progress, name))
+                    times = _measure(browser, attempt, known[name], deadline, partial(_show, progress, name))
                 t = welch(times[True], times[False])
                 samples = len(times[True])
                 result.rounds += samples
@@ -92,7 +93,7 @@ def _measure(
             progress(f"{deadline}, {number} samples of each kind …")
         subject = number % len(known)
         for is_known in random.sample((True, False), 2):
-            address = known[subject] if is_known else f"other-{subject:06}@example.com"
+            address = known[subject] if is_known else f"other-{known[subject]}"
             path, fields = attempt(browser, address)
             if attempt is not code:
                 fields = browser.form(path) | fields
