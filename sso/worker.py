@@ -84,8 +84,7 @@ async def run_worker(
                 if operator is not None:
                     api = OperatorApi(services.management, services.database.clock)
                     serving.start_soon(serve_operator, operator, partial(_respond_to_operator, api), stop)
-                app = build_app(services, health, metrics)
-                await _serve(settings, app, sockets, stop, partial(_begin, ready, services, background), slot)
+                await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
             await services.reset_requests.wait_until_handled()
             await services.password_login.rate_limiter.failed_logins.write_before_exit()
             await services.bus.wait_until_sent()
@@ -191,6 +190,7 @@ async def _respond_to_operator(api: OperatorApi, call: OperatorCall, progress: P
 
 async def _start_background_tasks(services: Services, background: trio.Nursery, slot: WorkerSlot) -> None:
     await _wait_for_database(services, slot)
+    background.start_soon(_open_connections, services)
     await background.start(keep_running, "clock", clock_sync.run, services.database)
     await background.start(keep_running, "node heartbeat", _heartbeat(services).run)
     if slot.is_first:
@@ -238,12 +238,6 @@ def _heartbeat(services: Services) -> Heartbeat:
     game = services.game_login
     load = WorkerLoad(lambda: len(game.held_polls), lambda: len(game.socket_registry))
     return Heartbeat(services.database, services.keyring, services.settings, services.bus.worker, load)
-
-
-def _begin(ready: Callable[[], None], services: Services, background: trio.Nursery) -> None:
-    """Reports that the worker is ready, and opens the other connections: PostgreSQL needs 10 ms to start one."""
-    ready()
-    background.start_soon(_open_connections, services)
 
 
 async def _open_connections(services: Services) -> None:
