@@ -54,7 +54,7 @@ def run(minutes: float, progress: Progress) -> PartResult:
     result = PartResult(invariants=[f"|t| of {name} is below {MAX_T}." for name in ATTEMPTS])
     result.not_run["search"] = "only callers who may see all users can search for users"
     users = min(MAX_SAMPLES // MAX_USES + 1, max(20, round(minutes * USERS_PER_MINUTE)))
-    known = {name: [f"{name}-{number:06}@example.com" for number in range(users)] for name in ATTEMPTS}
+    known = {name: [f"known-{name}-{number:06}@example.com" for number in range(users)] for name in ATTEMPTS}
     with postgres.running() as database, tempfile.TemporaryDirectory() as folder:
         settings = QUICK | NO_LIMITS | REGISTRATION | {"SSO_WORKERS": "1", "SSO_DATABASE_URL": database.fresh()}
         with running(Path(folder), **settings) as server:
@@ -93,7 +93,7 @@ def _measure(
             progress(f"{deadline}, {number} samples of each kind …")
         subject = number % len(known)
         for is_known in random.sample((True, False), 2):
-            address = known[subject] if is_known else f"other-{known[subject]}"
+            address = known[subject] if is_known else f"other{known[subject].removeprefix('known')}"
             path, fields = attempt(browser, address)
             if attempt is not code:
                 fields = browser.form(path) | fields

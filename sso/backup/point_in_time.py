@@ -101,7 +101,7 @@ def restore_base(
                 fetch_value(server.dsn, FORGET_NODES)
                 keys = restore.keys_of_recovered(settings, secrets, server.dsn)
             if secrets is not None:
-                restore.restore_keys(settings, replace(secrets, master_keys=keys.texts))
+                restore.restore_keys(settings, replace(secrets, master_keys=keys.key_texts))
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise

@@ -4,8 +4,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec import Struct
-
 from sso.backup import BackupError, postgres_tools
 from sso.backup.archive_reader import ArchiveReader
 from sso.backup.manifest import Manifest
@@ -13,6 +11,7 @@ from sso.backup.master_keys import all_needed_key_ids, has_master_keys, key_id, 
 from sso.backup.secrets import Secrets
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.db.migrate import HEAD, migrate
 from sso.db.standalone import fetch_value
 
@@ -38,19 +37,23 @@ def check_keys(settings: Settings, secrets: Secrets | None) -> None:
         )
 
 
-class RecoveredKeys(Struct, frozen=True):
+class RecoveredKeys(RecordWithHiddenFields, frozen=True):
     """The master keys of the settings and of a backup, those that the recovered database needs first.
 
     A single damaged value of long ago must not prevent a recovery, and a key can be added later. So ``missing`` has the
     ids of keys that some secrets need, and that the service does not get.
     """
 
-    texts: list[str]
+    hidden_fields = frozenset({"key_texts"})
+
+    key_texts: list[str]
     missing: list[str]
 
 
 def keys_of_recovered(settings: Settings, secrets: Secrets | None, dsn: str) -> RecoveredKeys:
-    """Returns the keys. They may have been changed between the backup and the moment of the recovery.
+    """Returns the master keys for the recovered database, and the ids of those that it misses.
+
+    The keys may have been changed between the backup and the moment of the recovery.
 
     Raises BackupError if the service could not decrypt its signing keys, unless neither the settings nor the backup
     have a key.
@@ -71,8 +74,8 @@ def keys_of_recovered(settings: Settings, secrets: Secrets | None, dsn: str) -> 
         )
     all_needed = all_needed_key_ids(dsn)
     used = set(map(key_id, present)) if settings.secret_key is not None else keys.keys()
-    texts = [keys[name] for name in sorted(keys, key=lambda name: name not in all_needed)]
-    return RecoveredKeys(texts, sorted(all_needed - used) if used else [])
+    key_texts = [keys[name] for name in sorted(keys, key=lambda name: name not in all_needed)]
+    return RecoveredKeys(key_texts, sorted(all_needed - used) if used else [])
 
 
 def check_empty(dsn: str) -> None:

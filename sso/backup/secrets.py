@@ -7,12 +7,12 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from sso.backup import BackupError, chunk_encryption
 from sso.backup.master_keys import key_id, master_keys, needed_key_ids
 from sso.config import Settings
+from sso.core.hidden_fields import RecordWithHiddenFields
 
 MAGIC = b"sso passphrase 1\n"
 SALT_BYTES = 16
@@ -48,7 +48,9 @@ def _cipher(passphrase: str, salt: bytes) -> AESGCM:
     return AESGCM(Scrypt(salt, **SCRYPT).derive(passphrase.encode()))
 
 
-class Secrets(Struct, frozen=True):
+class Secrets(RecordWithHiddenFields, frozen=True):
+    hidden_fields = frozenset({"master_keys", "key_files", "mac_key", "dump_key"})
+
     master_keys: list[str]  # the newest first; empty with ``--no-keys``
     key_files: dict[str, str]  # name in ``keys/`` -> PEM
     mac_key: str = ""  # hexadecimal; empty in backups of earlier versions, which nothing authenticates

@@ -14,5 +14,5 @@ class RecordWithHiddenFields(Struct, frozen=True):
         return f"{type(self).__qualname__}({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """For tracebacks of rich, which may show local variables."""
+        """For programs that print records with rich, such as the consoles of developers."""
         return [(name, getattr(self, name)) for name in self.__struct_fields__ if name not in self.hidden_fields]

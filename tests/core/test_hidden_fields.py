@@ -1,6 +1,9 @@
 """The repr of a record does not show its hidden fields."""
 
 import importlib
+from collections.abc import Iterator
+
+from msgspec import Struct
 
 from sso.core.hidden_fields import RecordWithHiddenFields
 
@@ -19,9 +22,24 @@ def test_repr_leaves_out_the_hidden_fields() -> None:
     assert key.__rich_repr__() == [("name", "k"), ("uses", 1)]
 
 
+def subclasses(record: type[Struct]) -> Iterator[type[Struct]]:
+    for child in record.__subclasses__():
+        yield child
+        yield from subclasses(child)
+
+
 def test_each_record_hides_fields_that_it_has() -> None:
-    importlib.import_module("sso.services")
-    records = RecordWithHiddenFields.__subclasses__()
+    for module in ("sso.services", "sso.backup.restore", "sso.telemetry.otel.export"):
+        importlib.import_module(module)
+    records = [record for record in subclasses(RecordWithHiddenFields) if record.__module__.startswith("sso.")]
     assert len(records) > 15
     for record in records:
         assert set() < record.hidden_fields <= set(record.__struct_fields__), record
+
+
+def test_only_records_with_hidden_fields_have_a_repr_of_their_own() -> None:
+    """Rich would not use it: each Struct has a method for rich as well."""
+    importlib.import_module("sso.services")
+    records = [record for record in subclasses(Struct) if record.__module__.startswith("sso.")]
+    own = [record for record in records if "__repr__" in vars(record)]
+    assert own == [RecordWithHiddenFields]

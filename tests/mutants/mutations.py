@@ -13,7 +13,7 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd, ast.Mod: ast.Mult,
 }  # fmt: skip
-_RECORDS = ("Struct", "RecordWithHiddenFields")
+_RECORDS = ("Struct", "RecordWithHiddenFields", "StateComparison", "LinkLoginFlow", "AddressQuery")
 
 
 @dataclass(frozen=True)

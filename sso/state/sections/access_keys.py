@@ -1,10 +1,9 @@
 """Section ``access_keys``: records by value; the database stores only a digest. Exports leave them out."""
 
-from msgspec import Struct
-
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError, FieldPath
+from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.db.transaction import Transaction
 from sso.perm.input.access_keys import AccessKeyRecord
 from sso.perm.input.model import read_record
@@ -17,14 +16,13 @@ SECTION = "access_keys"
 FIELDS = frozenset(AccessKeyRecord.model_fields)
 
 
-class AccessKeyPart(Struct, frozen=True):
+class AccessKeyPart(RecordWithHiddenFields, frozen=True):
+    hidden_fields = frozenset({"secret", "comment"})
+
     location: FieldPath
     application_id: int
     secret: str
     comment: str | None
-
-    def __repr__(self) -> str:
-        return f"AccessKeyPart({self.location})"
 
 
 def read(value: object) -> list[AccessKeyPart]:
