@@ -67,16 +67,19 @@ def _start(more: str) -> str:
     FROM new_items JOIN new_sessions USING (digest)"""
 
 
-def _start_and_count(more: str) -> str:
-    """With a correct password: no session starts while a counter of the login is blocked."""
+def start_and_count(more: str = "", result: str = "") -> str:
+    """With a correct password: no session starts while a counter of the login is blocked.
+
+    ``more`` are CTEs that follow ``new_items`` and ``new_sessions``. ``result`` adds columns to the rows.
+    """
     return f"""{COUNT_SUCCESSES}, new_items AS (
         SELECT * FROM attempts WHERE wait IS NULL
     ) {_NEW_SESSIONS}{more}
-    SELECT n, new_sessions.created, new_sessions.authenticated, wait
+    SELECT n, new_sessions.created, new_sessions.authenticated, wait{result}
     FROM attempts LEFT JOIN new_sessions USING (digest)"""
 
 
-START, START_AND_COUNT = _start(""), _start_and_count("")
+START, START_AND_COUNT = _start(""), start_and_count()
 # For a session that continues another one with more or fewer factors, which the sites of that session are told.
 ASSURANCE_COLUMN = {"assurance": "text"}  # the data of the signal
-STEP_UP, STEP_UP_AND_COUNT = _start(RECORD_ASSURANCE), _start_and_count(RECORD_ASSURANCE)
+STEP_UP, STEP_UP_AND_COUNT = _start(RECORD_ASSURANCE), start_and_count(RECORD_ASSURANCE)

@@ -5,7 +5,7 @@ Cookies hold the secret, the database its digest.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,10 +28,12 @@ from sso.accounts.session_statements import (
 )
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
+from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Row
 from sso.signals.recording import PUSH_TOPIC
 
 CHALLENGE_S = 600
@@ -119,6 +121,19 @@ class LoginChallenge(Struct, frozen=True):
 
     user: User
     auth: str  # the first factor
+
+
+class SignInExtension(Protocol):
+    """A statement that starts a session after a correct password, like `start_and_count`, and has further effects."""
+
+    @property
+    def statement(self) -> SkipLockedBatch: ...
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The values of its further columns."""
+
+    def receive_row(self, row: Row) -> None: ...
 
 
 class SessionEntry(Struct, frozen=True):
@@ -210,13 +225,14 @@ class SessionStore:
         must_enrol: bool = False,
         is_sign_in: bool = True,
         success: Mapping[str, Any] | None = None,
+        extension: SignInExtension | None = None,
     ) -> Session:
         """Starts a session and ends the sessions of the cookies that the browser sent (``session`` and ``visit``).
 
         ``authentication`` says how and when the user has signed in. ``must_enrol``: the session can only be used to set
         up a second factor. ``is_sign_in`` adds it to the user's history; a session that replaces another after a change
         is not a sign-in. ``success`` has the values of SUCCESS_COLUMNS, if the correct password has not been counted
-        yet.
+        yet. Then ``extension`` replaces the statement, unless the user must do something first.
 
         Raises InvalidCredentials if the user was revoked since it was read, and TooManyAttempts if a counter of the
         login is blocked.
@@ -228,10 +244,16 @@ class SessionStore:
         sid, old_auth = await self._replace(user.user_id, replaced) if session else (None, None)
         secret, session_id = secret_token(), record_id()
         values = dict(success or {})
+        must_accept = self._must_accept(user)
         start = self._start_and_count if success else self._start
+        if must_enrol or must_accept or not success:
+            extension = None
         if assurance := assurance_change(old_auth, authentication.auth):
             start = self._step_up_and_count if success else self._step_up
             values["assurance"] = assurance
+        elif extension:
+            start = extension.statement
+            values |= extension.values
         row = await start(
             **values,
             user_id=user.user_id,
@@ -255,8 +277,10 @@ class SessionStore:
         raise_if_blocked(row["wait"])
         if assurance:
             self._database.publish_topic(PUSH_TOPIC)
+        elif extension:
+            extension.receive_row(row)
         started = Session(session_id, user, row["created"], authentication.auth, secret, row["authenticated"])
-        return replace(started, must_enrol=must_enrol, must_accept=self._must_accept(user))
+        return replace(started, must_enrol=must_enrol, must_accept=must_accept)
 
     async def mark_authenticated(self, session_id: str) -> None:
         """Records that the user of this session has just proved who they are."""

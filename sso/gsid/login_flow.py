@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.login.flow import LoginFlow
+from sso.accounts.model import SignedIn
 from sso.accounts.session_store import Session
 from sso.core.net import Address
 from sso.gsid.confirm import Confirmation, ConfirmationView
@@ -79,6 +80,9 @@ class GameLoginFlow(Struct, frozen=True):
     async def report_stage(self, stage: str) -> None:
         await self.confirmation.set_stage(self.view.gsid, stage)
 
+    def sign_in_extension(self, signed_in: SignedIn) -> None:
+        """Returns None: the flow is completed by statements of its own."""
+
     async def complete(self, session: Session) -> str:
         """Confirms the session of a game. Returns the path of the page that shows its result, or asks for a device."""
         if self.view.site is None and not self._asks_to_merge(session):
@@ -95,7 +99,7 @@ class GameLoginFlows:
     def __init__(self, confirmation: Confirmation) -> None:
         self._confirmation = confirmation
 
-    async def find(self, path: str) -> LoginFlow | None:
+    async def find(self, path: str, *, remembered: bool = False) -> LoginFlow | None:
         """Returns None if the path is no link to a session.
 
         Raises NoSession if the session does not exist or has ended, BadLink if the link has an invalid value.

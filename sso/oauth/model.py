@@ -136,6 +136,8 @@ class AuthorizationRequest(Struct, frozen=True):
     dpop_jkt: str | None = None  # the thumbprint of the key that must redeem the code
     resources: tuple[str, ...] = ()  # the resource servers that the access tokens are for
     claims: str = ""  # the claims about the user that are requested one by one, as JSON
+    # The version of the client if it was read for an earlier HTTP request: a statement must check it.
+    client_version: str | None = None
 
     @property
     def disclosed_scopes(self) -> tuple[str, ...]:

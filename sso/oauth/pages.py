@@ -61,21 +61,39 @@ def authorize_pages(
         if parameters and has_request_uri(parameters):
             return await begin_pushed(parameters)
         language.use_ui_locales(ui_locales(parameters))
+        session, failure = None, None
+        if recent := authorize.recent_request(parameters):
+            session = await session_within_rate()
+            try:
+                outcome = await authorize.begin(recent, session)
+            except (AuthorizationError, InvalidRedirectUri):
+                pass  # the client may have changed: it is read now
+            except DatabaseError as error:
+                failure = error  # the redirect URI must be checked before the client is told
+            else:
+                return await show_beginning(outcome)
         try:
             client, redirect = await authorize.find_client(parameters, client_address())
         except InvalidRedirectUri:
-            await session_within_rate()  # an invalid request counts as well
+            if recent is None:
+                await session_within_rate()  # an invalid request counts as well
             raise
         assert parameters is not None
         try:
+            if failure:
+                raise failure
             validated = await authorize.validate(parameters, client, redirect)
-            session = await session_within_rate()
+            if recent is None:
+                session = await session_within_rate()
             await check_enrolment(validated, session)
             outcome = await authorize.begin(validated, session)
         except (AuthorizationError, DatabaseError) as error:
             return await show(
                 authorize.responses.with_error_of_parameters(client, redirect, parameters, error), _redirect_302
             )
+        return await show_beginning(outcome)
+
+    async def show_beginning(outcome: Outcome) -> Response:
         if isinstance(outcome, ShowSignIn):
             # The form is shown at once; a redirect to the sign-in page would cost another round trip.
             return await login_form.show(SiteLoginFlow(outcome.pending, authorize))

@@ -45,7 +45,7 @@ class ConflictLoginFlows(Struct, frozen=True):
     conflicts: LinkConflicts
     games: LoginFlows
 
-    async def find(self, path: str) -> LoginFlow | None:
+    async def find(self, path: str, *, remembered: bool = False) -> LoginFlow | None:
         matched = _PATH.fullmatch(path)
         gsid = parse_qs(matched[1] or "").get("gsid", [""])[0] if matched else ""
         found = await self.open(gsid) if matched else None

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.login.flow import LoginFlow, LoginFlows
+from sso.accounts.model import SignedIn
 from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.session_store import Session
 from sso.core.errors import ApiError
@@ -47,6 +48,9 @@ class LinkLoginFlow(Struct, frozen=True):
     async def report_stage(self, stage: str) -> None:
         """Does nothing: no game or site waits for this login."""
 
+    def sign_in_extension(self, signed_in: SignedIn) -> None:
+        """Returns None: the flow is completed by statements of its own."""
+
     async def complete(self, session: Session) -> str:
         return self.continue_path
 
@@ -58,7 +62,7 @@ class LinkLoginFlows:
         self._pending = pending
         self._flows = flows
 
-    async def find(self, path: str) -> LoginFlow | None:
+    async def find(self, path: str, *, remembered: bool = False) -> LoginFlow | None:
         if path != LINK_PATH:
             return None
         pending, inner = await self._pending.get(read_cookie(UPSTREAM_COOKIE)), None

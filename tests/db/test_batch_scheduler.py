@@ -130,10 +130,10 @@ class QuickDatabase:
 
 
 class NoScheduler(BatchScheduler):
-    async def enter(self) -> float:
+    async def enter(self, *, has_waited: bool = False) -> float:
         return 0.0
 
-    def leave(self, started: float) -> None: ...
+    def leave(self, started: float, items: int = 1) -> None: ...
 
 
 async def mean_batch_size(scheduler: BatchScheduler) -> float:
@@ -155,6 +155,23 @@ async def mean_batch_size(scheduler: BatchScheduler) -> float:
 
 async def test_scheduler_makes_batches_of_several_operations_larger(autojump_clock: trio.testing.MockClock) -> None:
     assert await mean_batch_size(BatchScheduler()) > 1.2 * await mean_batch_size(NoScheduler())
+
+
+async def test_callers_of_the_last_batch_join_the_next_one(autojump_clock: trio.testing.MockClock) -> None:
+    sizes: list[int] = []
+    batch = Batch(cast(Database, QuickDatabase(BatchScheduler())), NUMBERS, observe=sizes.append)
+
+    async def call_again(turns: int) -> None:
+        for number in range(10):
+            await batch(number=number)
+            for _ in range(turns):  # what a caller does before its next call
+                await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        for turns in (0, 1, 2, 3):
+            nursery.start_soon(call_again, turns)
+    assert max(sizes) == 4
+    assert len(sizes) <= 14  # half of the calls would share a batch with no other if it started at once
 
 
 async def test_statement_that_waits_does_not_delay_other_operations(database: Database) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from sso.accounts.guest_upgrade_store import GuestLink
-from sso.accounts.session_store import Session
+from sso.accounts.model import SignedIn
+from sso.accounts.session_store import Session, SignInExtension
 from sso.core.net import Address
 from sso.web.brand import SiteBrand
 
@@ -61,12 +62,16 @@ class LoginFlow(Protocol):
     async def report_stage(self, stage: str) -> None:
         """Records how far the login is: "signing_in" or "second_factor"."""
 
+    def sign_in_extension(self, signed_in: SignedIn) -> SignInExtension | None:
+        """Returns an extension of the statement that starts the session, or None. `complete` is called afterwards."""
+
     async def complete(self, session: Session) -> str:
         """Continues the flow after a login. Returns the URL or path to redirect to."""
 
 
 class LoginFlows(Protocol):
-    async def find(self, path: str) -> LoginFlow | None: ...
+    async def find(self, path: str, *, remembered: bool = False) -> LoginFlow | None:
+        """``remembered``: the flow may be as it was when its page was made, because its completion is checked."""
 
 
 class CombinedLoginFlows:
@@ -75,8 +80,8 @@ class CombinedLoginFlows:
     def __init__(self, *sources: LoginFlows) -> None:
         self._sources = sources
 
-    async def find(self, path: str) -> LoginFlow | None:
+    async def find(self, path: str, *, remembered: bool = False) -> LoginFlow | None:
         for source in self._sources:
-            if flow := await source.find(path):
+            if flow := await source.find(path, remembered=remembered):
                 return flow
         return None

@@ -1,5 +1,6 @@
 """The login pages: password, second factor and logout. Plain HTML forms; each step replaces the cookie."""
 
+from functools import partial
 from typing import Any
 
 from quart import Blueprint, Response, request
@@ -62,8 +63,8 @@ def login_pages(
 ) -> Blueprint:
     routes = Blueprint("login_pages", __name__)
 
-    async def find_flow(next_path: str | None) -> LoginFlow | None:
-        flow = await login_flows.find(safe_next(next_path)) if next_path else None
+    async def find_flow(next_path: str | None, *, remembered: bool = False) -> LoginFlow | None:
+        flow = await login_flows.find(safe_next(next_path), remembered=remembered) if next_path else None
         if flow:
             language.use_ui_locales(flow.ui_locales)
         return flow
@@ -97,13 +98,13 @@ def login_pages(
     async def login() -> Response:
         form = await form_fields()
         check_csrf(read_cookie(VISIT_COOKIE), form.get("csrf"))
-        flow = await find_flow(form.get("next"))
+        flow = await find_flow(form.get("next"), remembered=True)
         if flow:
             await flow.report_stage("signing_in")
         login_name, password = form.get("login", ""), form.get("password", "")
         try:
             with client_connection().cancel_on_disconnect():  # do not hash a password after the client has disconnected
-                outcome = await check_password(login_name, password)
+                outcome = await check_password(login_name, password, flow)
         except InvalidCredentials:
             return await login_form.show(flow, form.get("next"), login=login_name, problem=WRONG_PASSWORD, status=401)
         except RetryLater as error:
@@ -232,11 +233,13 @@ def login_pages(
         """Redirects a browser that is signed in already, first to the terms if their version has changed."""
         return see_other(TERMS_PATH + next_query(path) if session.must_accept else path)
 
-    async def check_password(login_name: str, password: str) -> SignedIn | Session | SecondFactorRequired:
+    async def check_password(
+        login_name: str, password: str, flow: LoginFlow | None
+    ) -> SignedIn | Session | SecondFactorRequired:
         credentials = (login_name, password, client_address(), await known_device(login_key(login_name)))
         if read_cookie(SESSION_COOKIE):  # the old session ends only after the login is known to succeed
             return await password_login.check_password(*credentials)
-        return await password_login.start_session(*credentials, completion.start_session)
+        return await password_login.start_session(*credentials, partial(completion.start_session, flow=flow))
 
     async def ask_for_code(user: User, next_path: str | None) -> Response:
         response = await completion.ask_for_code(user, next_path)

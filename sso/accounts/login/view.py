@@ -83,10 +83,12 @@ class LoginCompletion:
             return see_other("/login" + next_query(next_path))
         return await self.ask_for_code(signed_in.user, next_path, signed_in.auth)
 
-    async def start_session(self, signed_in: SignedIn, success: Mapping[str, Any] | None = None) -> Session:
+    async def start_session(
+        self, signed_in: SignedIn, success: Mapping[str, Any] | None = None, flow: LoginFlow | None = None
+    ) -> Session:
         """Starts a session with a new secret, and ends the sessions of the cookies that the browser sent.
 
-        ``success`` counts a correct password, see `SessionStore.start`.
+        ``success`` counts a correct password, see `SessionStore.start`. The same statement may complete ``flow``.
         Sends a sign-in notice if the browser is not known yet. The caller completes no flow with a session whose user
         must set up a second factor or accept the terms (``is_usable``).
         Raises AccountClosed if the account is going to be deleted, and Banned for a ban of scope "all".
@@ -105,6 +107,7 @@ class LoginCompletion:
             visit=read_cookie(VISIT_COOKIE),
             must_enrol=await self._requirement.must_enrol(signed_in.user, address),
             success=success,
+            extension=flow.sign_in_extension(signed_in) if flow else None,
         )
         await self._notices.browser_signed_in(signed_in.user, read_device_cookie(), browser_label(), address)
         return session

@@ -4,6 +4,9 @@ A statement for many items costs little more than one for a few, both here and i
 operations ran at once, each would be small. So a batch starts at once only if no other one runs. If the running batch
 takes long (it waits for a lock, a disk or a network, and leaves the CPU idle), the next one starts beside it. While all
 of them take long, more and more start together.
+
+A batch that had to wait, or that follows one of several items, lets the event loop run for a moment before it starts,
+so that callers of the previous batch can join it. A lone call starts at once.
 """
 
 from collections import deque
@@ -12,6 +15,7 @@ import outcome
 import trio
 
 SLOW_S = 0.003
+GATHERING_TURNS = 10  # of the event loop
 MAX_SLOW_ROUNDS = 6  # then 2**6 batches start together
 
 
@@ -21,25 +25,43 @@ class BatchScheduler:
         self._queue: deque[trio.lowlevel.Task] = deque()
         self._is_watching = False
         self._slow_rounds = 0
+        self._shared_until = 0.0  # how long callers of the last batch, of several items, are expected
 
-    async def enter(self) -> float:
+    async def enter(self, *, has_waited: bool = False) -> float:
         """Waits until the batch may start. Returns its start time, the argument of ``leave``.
 
-        Cannot be cancelled, because the caller leads a batch for other callers.
+        ``has_waited``: the batch has waited for the previous one of its operation. Cannot be cancelled, because the
+        caller leads a batch for other callers.
         """
         if not self._queue and self._may_start():
-            return self._start()
-        self._queue.append(trio.lowlevel.current_task())
-        if not self._is_watching:
-            self._is_watching = True
-            trio.lowlevel.spawn_system_task(self._watch)
-        started: float = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+            started = self._start()
+            has_waited = has_waited or started < self._shared_until
+        else:
+            self._queue.append(trio.lowlevel.current_task())
+            if not self._is_watching:
+                self._is_watching = True
+                trio.lowlevel.spawn_system_task(self._watch)
+            started = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+            has_waited = True
+        return await self._gather(started) if has_waited else started
+
+    async def _gather(self, reserved: float) -> float:
+        """Lets the event loop run what the previous batch has woken. Returns the time when the batch starts."""
+        for _ in range(GATHERING_TURNS):
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            started = trio.current_time()
+            if started > reserved + SLOW_S:
+                break
+        self._running.remove(reserved)
+        self._running.append(started)
         return started
 
-    def leave(self, started: float) -> None:
+    def leave(self, started: float, items: int = 1) -> None:
         self._running.remove(started)
-        if trio.current_time() < started + SLOW_S:
+        now = trio.current_time()
+        if now < started + SLOW_S:
             self._slow_rounds = 0
+        self._shared_until = now + SLOW_S if items > 1 else 0.0
         if self._queue and self._may_start():
             self._start_next()
 

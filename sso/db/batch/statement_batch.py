@@ -97,12 +97,12 @@ class Batch:
 
     async def _lead(self, leader: _Item) -> None:
         """Nothing that it awaits can be cancelled: a cancelled leader must not fail the other items."""
-        began = await self._database.scheduler.enter()
+        began = await self._database.scheduler.enter(has_waited=leader.woken is not None)
         items = self._take_items(leader)
         try:
             await self._run(items)
         finally:
-            self._database.scheduler.leave(began)
+            self._database.scheduler.leave(began, len(items))
             for item in items:
                 _finish(item)
             self._release_slot(leader)

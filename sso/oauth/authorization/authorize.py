@@ -6,11 +6,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sso.accounts.authentication_context import ONE_FACTOR, SEVERAL_FACTORS, WITH_PASSKEY, satisfies_acr
-from sso.accounts.model import User, login_key
+from sso.accounts.model import SignedIn, User, login_key
 from sso.accounts.session_store import Session
 from sso.core.net import Address
 from sso.db.clock import DatabaseClock
 from sso.db.rate_limit import RateLimiter
+from sso.oauth.authorization.code_at_sign_in import CodeAtSignIn
 from sso.oauth.authorization.request import Parameters, validate
 from sso.oauth.authorization.response import Answer, AuthorizationResponses
 from sso.oauth.authorization.store import AuthorizationStore
@@ -83,6 +84,27 @@ class Authorize:
         client = await self._clients.find_client(client_id, address)
         if client is None:
             raise InvalidRedirectUri("there is no client with this client_id")
+        return client, self._match_redirect(client, uri)
+
+    def recent_request(self, parameters: Parameters | None) -> AuthorizationRequest | None:
+        """Returns the validated request of a client that was read lately, or None if the client must be read.
+
+        The client may have changed since. The statement that saves the request or issues a code finds out, and then
+        `begin` raises InvalidRedirectUri.
+        """
+        recent = self._clients.recent(parameters.ascii_text("client_id")) if parameters else None
+        if parameters is None or recent is None:
+            return None
+        try:
+            redirect = self._match_redirect(recent.client, parameters.ascii_text("redirect_uri"))
+            request = self._validate(parameters, recent.client, redirect)
+        except (AuthorizationError, InvalidRedirectUri):
+            return None
+        needs_other_rows = request.resources or "none" in request.prompts
+        return None if needs_other_rows else replace(request, client_version=recent.version)
+
+    def _match_redirect(self, client: Client, uri: str) -> Redirect:
+        """Raises InvalidRedirectUri if the client may not be used, or not with this redirect URI."""
         if not client.approved:
             raise ClientAwaitsApproval("the client waits for the approval of an administrator")
         if client.disabled:
@@ -91,27 +113,31 @@ class Authorize:
         if client.rules.has_exact_redirect_uris and uri not in client.redirect_uris:
             redirect = NOT_A_URI
         if isinstance(redirect, str) and redirect in NOT_REGISTERED:
-            raise UnregisteredRedirectUri(f"redirect_uri: {redirect}", uri, client_id)
+            raise UnregisteredRedirectUri(f"redirect_uri: {redirect}", uri, client.client_id)
         if isinstance(redirect, str):
             raise InvalidRedirectUri(f"redirect_uri: {redirect}")
-        return client, redirect
+        return redirect
 
     async def validate(
         self, parameters: Parameters, client: Client, redirect: Redirect, *, is_pushed: bool = False
     ) -> AuthorizationRequest:
         """Returns the validated request, or raises AuthorizationError."""
-
-        def subject_of(id_token: str) -> str | None:
-            hint = self._token_issuer.read_id_token_hint(id_token)
-            return hint.sub if hint and hint.client_id == client.client_id else None
-
-        request = validate(parameters, client, redirect, subject_of, is_pushed=is_pushed)
+        request = self._validate(parameters, client, redirect, is_pushed=is_pushed)
         if request.resources:
             try:
                 await self._resource_servers.require(request.resources)
             except InvalidTarget as error:
                 raise AuthorizationError(error.code, str(error)) from None
         return request
+
+    def _validate(
+        self, parameters: Parameters, client: Client, redirect: Redirect, *, is_pushed: bool = False
+    ) -> AuthorizationRequest:
+        def subject_of(id_token: str) -> str | None:
+            hint = self._token_issuer.read_id_token_hint(id_token)
+            return hint.sub if hint and hint.client_id == client.client_id else None
+
+        return validate(parameters, client, redirect, subject_of, is_pushed=is_pushed)
 
     async def begin(self, request: AuthorizationRequest, session: Session | None) -> Outcome:
         """Starts the authorization. Raises AuthorizationError if prompt=none forbids a page that is needed."""
@@ -123,17 +149,22 @@ class Authorize:
         if session is None or not _satisfies(session, request, self._clock.utc()):
             if no_prompt:
                 raise AuthorizationError("login_required", "the user must sign in")
-            return ShowSignIn(await self._save(request, session))
+            return await self._show_sign_in(request, session)
         if no_prompt and not _is_hinted_user(request, session):
             raise AuthorizationError("account_selection_required", "another user than that of login_hint is signed in")
         if not satisfies_acr(session.auth, request.acr_values):
             if no_prompt or not _can_satisfy_acr(request, session.user):
                 raise _unmet_requirements(request)
             stepped_up = replace(request, prompts=request.prompts | {"login"})
-            return ShowSignIn(await self._save(stepped_up, session))
+            return await self._show_sign_in(stepped_up, session)
         if consent or "select_account" in request.prompts:
             return AskConsent(await self._save(request, session), session, consent)
         return await self._finish(request, session, None, consented=False)
+
+    async def _show_sign_in(self, request: AuthorizationRequest, session: Session | None) -> ShowSignIn:
+        pending = await self._save(request, session)
+        self._authorizations.remember(pending)
+        return ShowSignIn(pending)
 
     async def _save(self, request: AuthorizationRequest, session: Session | None) -> PendingAuthorization:
         """Stores the authorization until the user has answered. Raises TooManyAuthorizations.
@@ -144,9 +175,13 @@ class Authorize:
             raise TooManyAuthorizations(wait_s)
         return await self._authorizations.save(request)
 
-    async def get_pending(self, request_id: str) -> PendingAuthorization:
-        """Raises AuthorizationFinished if the authorization is finished or has expired."""
-        pending = await self._authorizations.find(request_id)
+    async def get_pending(self, request_id: str, *, remembered: bool = False) -> PendingAuthorization:
+        """Raises AuthorizationFinished if the authorization is finished or has expired.
+
+        ``remembered``: it may be as it was when the sign-in page was made. A statement then checks it.
+        """
+        pending = self._authorizations.take_remembered(request_id) if remembered else None
+        pending = pending or await self._authorizations.find(request_id)
         if pending is None:
             raise AuthorizationFinished
         return pending
@@ -164,6 +199,16 @@ class Authorize:
         if consent or must_confirm_account:
             return AskConsent(pending, session, consent)
         return await self._finish(pending.request, session, pending, consented=False)
+
+    def code_at_sign_in(self, pending: PendingAuthorization, signed_in: SignedIn) -> CodeAtSignIn | None:
+        """Returns the code that a sign-in with a password gets at once, or None if `resume` must decide."""
+        request = pending.request
+        must_ask = _must_always_consent(request) or request.client.consent
+        if must_ask or request.response_mode == "form_post" or request.sub not in (None, signed_in.user.user_id):
+            return None
+        if not signed_in.authentication.is_fresh or not satisfies_acr(signed_in.auth, request.acr_values):
+            return None
+        return self._authorizations.code_at_sign_in(request, pending)
 
     async def decide(self, pending: PendingAuthorization, session: Session, decision: str) -> Outcome:
         """Continues after the user's decision: "allow", or "other" to use another account. Any other value denies."""
@@ -186,9 +231,7 @@ class Authorize:
             raise _unmet_requirements(pending.request)
 
     async def _must_consent(self, request: AuthorizationRequest, session: Session) -> bool:
-        # Users allow a third party to act for them at another service each time: a consent is only about scopes.
-        acts_elsewhere = bool(request.client.registered_by and request.resources)
-        if "consent" in request.prompts or asks_each_time(request) or acts_elsewhere:
+        if _must_always_consent(request):
             return True
         if not request.client.consent:
             return False
@@ -202,8 +245,15 @@ class Authorize:
             await self._authorizations.save_consent(session, request.client, request.disclosed_scopes)
         code = await self._authorizations.issue_code(request, session, pending)
         if code is None:
-            return ShowSignIn(pending or await self._save(request, session))
+            return ShowSignIn(pending) if pending else await self._show_sign_in(request, session)
         return self.responses.with_code(request, code)
+
+
+def _must_always_consent(request: AuthorizationRequest) -> bool:
+    """Returns whether the user is asked, whatever an earlier consent was about."""
+    # Users allow a third party to act for them at another service each time: a consent is only about scopes.
+    acts_elsewhere = bool(request.client.registered_by and request.resources)
+    return "consent" in request.prompts or asks_each_time(request) or acts_elsewhere
 
 
 def asks_each_time(request: AuthorizationRequest) -> bool:

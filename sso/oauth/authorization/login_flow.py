@@ -7,11 +7,13 @@ from typing import Any
 from msgspec import Struct
 
 from sso.accounts.login.flow import LoginFlow
+from sso.accounts.model import SignedIn
 from sso.accounts.session_store import Session
 from sso.core.ids import SECRET_TOKEN
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
 from sso.oauth.authorization.authorize import Authorize, accepts
+from sso.oauth.authorization.code_at_sign_in import CodeAtSignIn
 from sso.oauth.authorization.response import RedirectTo
 from sso.oauth.clients.branding import site_brand
 from sso.oauth.clients.redirect_uris import Redirect
@@ -23,9 +25,10 @@ PATH = "/proxy/oauth/authorize/"
 _FLOW_PATH = re.compile(f"{re.escape(PATH)}({SECRET_TOKEN})", re.ASCII)
 
 
-class SiteLoginFlow(Struct, frozen=True):
+class SiteLoginFlow(Struct):
     pending: PendingAuthorization
     authorize: Authorize
+    code: CodeAtSignIn | None = None
 
     page: str = "login.html"
     guest: None = None
@@ -71,10 +74,18 @@ class SiteLoginFlow(Struct, frozen=True):
     async def report_stage(self, stage: str) -> None:
         """Does nothing: a client is not notified of the progress of a sign-in."""
 
+    def sign_in_extension(self, signed_in: SignedIn) -> CodeAtSignIn | None:
+        self.code = self.authorize.code_at_sign_in(self.pending, signed_in)
+        return self.code
+
     async def complete(self, session: Session) -> str:
         """Returns the URL of the client, or the path of the authorization if the user must still answer a question."""
         if self.pending.request.response_mode == "form_post":
             return self.path  # the page there has the form
+        if self.code and self.code.is_issued:
+            answer = self.authorize.responses.with_code(self.pending.request, self.code.code)
+            assert isinstance(answer, RedirectTo)
+            return answer.url
         try:
             outcome = await self.authorize.resume(self.pending, session)
         except AuthorizationError as error:
@@ -88,14 +99,15 @@ class SiteLoginFlows:
     def __init__(self, authorize: Authorize) -> None:
         self._authorize = authorize
 
-    async def find(self, path: str) -> LoginFlow | None:
+    async def find(self, path: str, *, remembered: bool = False) -> LoginFlow | None:
         match = _FLOW_PATH.fullmatch(path)
         if match is None:
             return None
         try:
-            return SiteLoginFlow(await self._authorize.get_pending(match[1]), self._authorize)
+            pending = await self._authorize.get_pending(match[1], remembered=remembered)
         except (AuthorizationFinished, InvalidRedirectUri):
             return None
+        return SiteLoginFlow(pending, self._authorize)
 
 
 def form_targets(client: Client, redirect: Redirect) -> tuple[str, ...]:

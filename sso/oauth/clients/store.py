@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring, column_purpose
@@ -19,8 +19,10 @@ from sso.oauth.clients.redirect_uris import is_redirect_uri
 from sso.oauth.model import Client, is_client_id
 from sso.oauth.recording.observation import note_client
 
+# ``version`` is another one after each change: the transaction that wrote the row.
 _FIND = BatchStatement(
-    "SELECT item.n, c.* FROM {items} JOIN oauth_clients c ON c.client_id = item.client_id",
+    """SELECT item.n, c.*, CAST(c.xmin AS text) AS version
+    FROM {items} JOIN oauth_clients c ON c.client_id = item.client_id""",
     columns={"client_id": "text"},
 )
 _LIST = Statement("SELECT * FROM oauth_clients ORDER BY client_id")
@@ -88,6 +90,13 @@ _LIST_RESOURCE_SERVERS = Statement(
     "SELECT * FROM oauth_clients WHERE resource_server AND NOT disabled ORDER BY client_id"
 )
 MAX_CACHED_SECRETS = 1024
+MAX_RECENT_CLIENTS = 4096
+
+
+class RecentClient(NamedTuple):
+    client: Client
+    version: str
+    epoch: int  # of the connections: after a failover, a transaction that was lost may have had the same id
 
 
 class ClientStore:
@@ -97,11 +106,25 @@ class ClientStore:
         # Decrypting the same text always gives the same secret, so the result can be cached.
         self._decrypt = lru_cache(MAX_CACHED_SECRETS)(keyring.decrypt)
         self._find = Batch(database, _FIND)
+        self._recent: dict[str, RecentClient] = {}
 
     async def get(self, client_id: str) -> Client | None:
         """Returns None if the client does not exist."""
+        epoch = self._database.epoch
         row = await self._find(client_id=client_id) if is_client_id(client_id) else None
-        return Client.from_row(row) if row else None
+        if row is None:
+            self._recent.pop(client_id, None)
+            return None
+        client = Client.from_row(row)
+        if len(self._recent) >= MAX_RECENT_CLIENTS:
+            self._recent.clear()
+        self._recent[client_id] = RecentClient(client, row["version"], epoch)
+        return client
+
+    def recent(self, client_id: str) -> RecentClient | None:
+        """Returns the client as it was last read, or None. A statement must find out whether it has changed since."""
+        recent = self._recent.get(client_id)
+        return recent if recent and recent.epoch == self._database.epoch else None
 
     def secrets(self, client: Client) -> Sequence[tuple[str, str]]:
         """Returns the client's valid secrets, the newest first, each with its encrypted form in the database."""

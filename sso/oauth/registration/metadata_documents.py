@@ -17,7 +17,7 @@ from sso.core.field_errors import FieldError
 from sso.core.net import Address
 from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.record import ClientChanges, ClientRecord
-from sso.oauth.clients.store import ClientStore, lock_client
+from sso.oauth.clients.store import ClientStore, RecentClient, lock_client
 from sso.oauth.errors import InvalidRedirectUri
 from sso.oauth.model import DOCUMENT_ID, Client
 from sso.oauth.registration.metadata import ClientMetadata
@@ -62,6 +62,10 @@ class MetadataDocuments:
             self._checked.clear()
         self._checked[client_id] = document.fetched, client
         return client
+
+    def recent(self, client_id: str) -> RecentClient | None:
+        """See `ClientStore.recent`. A client with a document must be compared with it."""
+        return None if DOCUMENT_ID.fullmatch(client_id) else self._clients.recent(client_id)
 
     async def _fetch(self, client_id: str) -> FetchedDocument:
         parts = urlsplit(client_id)
