@@ -1,16 +1,21 @@
 """An OAuth client without a server: it calls the operations in the process of the test."""
 
+import re
 from collections.abc import Mapping
 from ipaddress import IPv4Address
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from quart.typing import TestClientProtocol
+
 from sso.accounts.authentication_context import by_password
 from sso.accounts.bans.operations import BanOperations, NewBan
+from sso.app import build_app
 from sso.audit.trail import AuditActor
 from sso.core.ids import secret_token
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.health import Health
 from sso.oauth.authorization.request import Parameters
 from sso.oauth.authorization.response import RedirectTo
 from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
@@ -20,8 +25,9 @@ from sso.oauth.tokens.dpop import DpopProof
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
+from sso.telemetry.metrics import Metrics
 from sso.web.client_address import LOCAL
-from tests.kit.builders import add_user
+from tests.kit.builders import PASSWORD, add_user
 
 SECRET = "a-secret-of-the-shop"
 URI = "https://shop.example.com/cb"
@@ -107,3 +113,22 @@ async def new_code(
     outcome = await authorize.begin(request, session)
     assert isinstance(outcome, RedirectTo)
     return parse_qs(urlsplit(outcome.url).query)["code"][0]
+
+
+async def open_sign_in_page(browser: TestClientProtocol) -> str:
+    """Returns the page that the client "shop" shows to a new browser."""
+    query = {
+        "response_type": "code", "response_mode": "query", "client_id": "shop", "redirect_uri": URI, "scope": "openid",
+        "state": "s", "nonce": "n",
+    }  # fmt: skip
+    page: str = await (await browser.get(f"/proxy/oauth/authorize?{urlencode(query)}")).get_data(as_text=True)
+    return page
+
+
+async def log_in(services: Services, login: str) -> str:
+    """Opens the sign-in page in a new browser, and sends the form. Returns the code."""
+    browser = build_app(services, Health(), Metrics()).test_client()
+    form = dict(re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', await open_sign_in_page(browser)))
+    answer = await browser.post("/login", form=form | {"login": login, "password": PASSWORD})
+    assert answer.status_code == 303, await answer.get_data(as_text=True)
+    return parse_qs(urlsplit(answer.headers["Location"]).query)["code"][0]

@@ -1,9 +1,11 @@
 """Concurrent authorizations share a statement, but do not wait for locks on rows of other clients."""
 
 import time
+from datetime import timedelta
 from ipaddress import IPv4Address
 from urllib.parse import urlencode
 
+import pytest
 import trio
 from msgspec.structs import replace
 
@@ -12,9 +14,11 @@ from sso.accounts.session_store import Session
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.oauth.authorization.authorize import AskConsent, Outcome, ShowSignIn
+from sso.oauth.authorization.remembered import RememberedAuthorizations
 from sso.oauth.authorization.request import Parameters
 from sso.oauth.authorization.response import RedirectTo
-from sso.oauth.model import AuthorizationRequest
+from sso.oauth.errors import AuthorizationFinished, InvalidRedirectUri
+from sso.oauth.model import AuthorizationRequest, PendingAuthorization
 from sso.services import Services
 from sso.web.client_address import LOCAL
 from tests.kit.builders import add_user
@@ -91,3 +95,45 @@ async def test_consent_of_an_ended_session_is_not_saved(services: Services) -> N
     new_session = await services.sessions.start(session.user, by_password(), ADDRESS, "")
     assert isinstance(await services.oauth.authorize.decide(outcome.pending, new_session, "allow"), RedirectTo)
     assert len(await services.database.rows(_CONSENTS)) == 1
+
+
+async def pending_and_session(services: Services) -> tuple[PendingAuthorization, Session]:
+    outcome = await services.oauth.authorize.begin(await new_request(services, "shop"), None)
+    assert isinstance(outcome, ShowSignIn)
+    return outcome.pending, await services.sessions.start(await add_user(services), by_password(), ADDRESS, "")
+
+
+async def test_authorization_that_demands_a_new_sign_in_is_not_finished_as_it_was(services: Services) -> None:
+    pending, session = await pending_and_session(services)
+    store = services.oauth.authorizations
+    await store.require_new_login(pending.id)
+    with pytest.raises(AuthorizationFinished):
+        await store.issue_code(pending.request, session, pending)
+    present = await store.find(pending.id)
+    assert present is not None
+    assert await store.issue_code(present.request, session, present)
+
+
+async def test_neither_a_request_nor_a_code_is_stored_for_a_client_of_another_version(services: Services) -> None:
+    pending, session = await pending_and_session(services)
+    store, stale = services.oauth.authorizations, replace(pending.request, client_version="1")
+    with pytest.raises(InvalidRedirectUri):
+        await store.save(stale)
+    for authorization in (None, pending):
+        assert await store.issue_code(stale, session, authorization) is None
+    assert await store.issue_code(pending.request, session, pending)  # it is still pending
+
+
+async def test_authorization_is_remembered_once_and_not_beyond_its_expiry(services: Services) -> None:
+    pending, _ = await pending_and_session(services)
+    now = services.database.clock.utc()
+    remembered = RememberedAuthorizations(services.database)
+    for expires, is_known in ((now - timedelta(seconds=1), False), (now + timedelta(minutes=1), True)):
+        remembered.put(replace(pending, expires=expires))
+        assert (remembered.take(pending.id) is not None) == is_known
+        assert remembered.take(pending.id) is None
+    remembered.put(replace(pending, expires=now + timedelta(minutes=1)))
+    services.database.epoch += 1  # another server may answer now
+    assert remembered.take(pending.id) is None
+    remembered.put(replace(pending, request=replace(pending.request, state=b"s" * 3000)))
+    assert remembered.take(pending.id) is None

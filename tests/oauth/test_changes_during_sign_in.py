@@ -8,11 +8,16 @@ import httpx
 import pytest
 
 from sso.accounts.bans.operations import BanOperations, NewBan
+from sso.app import build_app
 from sso.audit.trail import AuditActor
+from sso.db.errors import DeadlineExceeded
+from sso.health import Health
 from sso.services import Services
-from tests.kit.builders import PASSWORD
+from sso.telemetry.metrics import Metrics
+from tests.kit.builders import PASSWORD, add_user
 from tests.kit.oauth import Browser, Site, new_browser, new_site, query_of
 from tests.kit.server import Server
+from tests.oauth.in_process import CREDENTIALS, apply_client, log_in, open_sign_in_page, redeem
 
 
 def change(site: Site, **fields: Any) -> None:
@@ -111,3 +116,51 @@ def test_page_shows_the_client_as_it_is(server: Server, known: Site) -> None:
     assert browser.authorize(known).status_code == 400
     change(known, redirect_hosts=["game.example.com"])
     assert browser.authorize(known).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"disabled": True}, 400),
+        ({"redirect_hosts": ["shop.example.com"]}, 400),
+        ({"grant_types": ["client_credentials"], "application_id": 4711}, 302),
+        ({"require_pushed_authorization_requests": True}, 302),
+        ({"consent": True}, 200),
+    ],
+)
+def test_user_who_is_signed_in_gets_no_code_for_a_client_that_was_changed(
+    server: Server, known: Site, fields: dict[str, Any], status: int
+) -> None:
+    browser = new_browser(server).sign_in()
+    assert browser.code(known)
+    change(known, **fields)
+    answer = browser.authorize(known)
+    assert answer.status_code == status
+    assert "code=" not in answer.headers.get("Location", "")
+
+
+async def test_request_at_a_changed_client_counts_once_for_its_network(services: Services) -> None:
+    async def requests() -> int:
+        rows = await services.database.run_sql("SELECT coalesce(sum(failures), 0) FROM throttle", [])
+        return int(rows[0][0])
+
+    await apply_client(services)
+    browser = build_app(services, Health(), Metrics()).test_client()
+    await open_sign_in_page(browser)
+    await apply_client(services, name="Another name")
+    before = await requests()
+    assert "Another name" in await open_sign_in_page(browser)
+    assert await requests() == before + 1
+
+
+async def test_sign_in_succeeds_although_the_new_hash_cannot_be_stored(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise DeadlineExceeded("the database did not answer in time")
+
+    await apply_client(services, profile="oidc")
+    user = await add_user(services)
+    monkeypatch.setattr(type(services.hasher), "needs_rehash", lambda *_: True)
+    monkeypatch.setattr(type(services.users), "rehash", fail)
+    assert await redeem(services, CREDENTIALS, await log_in(services, user.login))

@@ -1,21 +1,16 @@
 """The frequent requests need a single call of the database."""
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from sso.app import build_app
 from sso.db.database import Database
-from sso.health import Health
 from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
 from sso.services import Services
-from sso.telemetry.metrics import Metrics
-from tests.kit.builders import PASSWORD, add_user
+from tests.kit.builders import add_user
 from tests.kit.operator_changes import finish_rotation, rotate_secret
-from tests.oauth.in_process import BEARER_ONLY, CREDENTIALS, URI, apply_client, new_code, redeem, refresh
+from tests.oauth.in_process import BEARER_ONLY, CREDENTIALS, URI, apply_client, log_in, new_code, redeem, refresh
 
 
 @pytest.fixture
@@ -59,7 +54,7 @@ async def test_token_requests_of_a_cached_client_need_one_statement(
     assert calls == 1
 
 
-async def test_whole_login_at_a_known_client_needs_six_statements(
+async def test_pages_of_a_sign_in_at_a_known_client_need_five_statements(
     services: Services, count_calls: Callable[[Awaitable[Any]], Awaitable[tuple[Any, int]]]
 ) -> None:
     await apply_client(services, profile="oidc")
@@ -73,20 +68,6 @@ async def test_whole_login_at_a_known_client_needs_six_statements(
     code = await log_in(services, user.login)
     _, calls = await count_calls(redeem(services, CREDENTIALS, code))
     assert calls == 1
-
-
-async def log_in(services: Services, login: str) -> str:
-    """Opens the sign-in page of the client in a new browser, and sends the form. Returns the code."""
-    browser = build_app(services, Health(), Metrics()).test_client()
-    query = {
-        "response_type": "code", "response_mode": "query", "client_id": "shop", "redirect_uri": URI, "scope": "openid",
-        "state": "s", "nonce": "n",
-    }  # fmt: skip
-    page = await (await browser.get(f"/proxy/oauth/authorize?{urlencode(query)}")).get_data(as_text=True)
-    form = dict(re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', page))
-    answer = await browser.post("/login", form=form | {"login": login, "password": PASSWORD})
-    assert answer.status_code == 303, await answer.get_data(as_text=True)
-    return parse_qs(urlsplit(answer.headers["Location"]).query)["code"][0]
 
 
 async def test_secret_change_takes_effect_at_once_although_the_client_is_cached(services: Services, code: str) -> None:

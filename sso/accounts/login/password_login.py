@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mappin
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+import structlog
+
 from sso.accounts.authentication_context import AuthenticationContext, by_password
 from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy, TooManyAttempts
 from sso.accounts.login.login_metrics import CODE, PASSWORD, count_login
@@ -17,10 +19,13 @@ from sso.core.brand import CurrentBrand
 from sso.core.fair_queue import QueueFull
 from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.core.passwords import Hasher
+from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
 
 BUSY_RETRY_S = 2
 NEW_PASSWORDS_PER_MINUTE = 20  # for one account
+
+log = structlog.get_logger()
 
 T = TypeVar("T")
 StartSession = Callable[[SignedIn, Mapping[str, Any]], Awaitable[Session]]
@@ -95,10 +100,17 @@ class PasswordLogin:
             else:
                 result = await finish(user, attempt)
             if user.password_hash and self._hasher.needs_rehash(user.password_hash):
-                await self._users.rehash(user, await self._hasher.hash(password))
+                await self._rehash(user, password)
         if user.is_closed:
             raise AccountClosed(user, "login", needs_code=bool(user.second_factors))
         return result
+
+    async def _rehash(self, user: User, password: str) -> None:
+        """Stores a hash with today's parameters. A failure does not undo the login: the next one tries again."""
+        try:
+            await self._users.rehash(user, await self._hasher.hash(password))
+        except DatabaseError as error:
+            log.warning("login.rehash_failed", reason=str(error))
 
     async def check_code(
         self, user: User, code: str, address: Address, device: str = "", first: AuthenticationContext | None = None

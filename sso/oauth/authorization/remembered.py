@@ -21,7 +21,7 @@ class RememberedAuthorizations:
         if _size(pending.request) > MAX_CHARACTERS:
             return
         self._pending[pending.id] = self._database.epoch, pending
-        while self._oldest_has_expired() or len(self._pending) > MAX_AUTHORIZATIONS:
+        while self._pending and (len(self._pending) > MAX_AUTHORIZATIONS or self._oldest_has_expired()):
             self._pending.popitem(last=False)
 
     def take(self, request_id: str) -> PendingAuthorization | None:
