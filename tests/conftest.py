@@ -34,8 +34,10 @@ LONG_INTERVALS = {
     "sso.bus.bus.RESCAN_S": 20,
     "sso.db.figures.INTERVAL_S": 20,
     "sso.db.listener.PROBE_EVERY_S": 20,
+    "sso.gsid.backpressure.SAMPLE_INTERVAL_S": 2,
     "sso.mail.sender.MEASURE_S": 20,
     "sso.nodes.heartbeat.INTERVAL_S": 20,
+    "sso.perm.changes.window_changes.INTERVAL_S": 20,
 }
 
 

@@ -25,6 +25,7 @@ import termios
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn, cast
 
@@ -255,9 +256,10 @@ def _exit_unless_called(listener: socket.socket) -> None:
 def _import_program() -> None:
     gc.disable()
     commands = [module.name for module in pkgutil.walk_packages(sso.cli.__path__, "sso.cli.")]
-    for name in ("sso.worker", "sso.client", "alembic.command", "sso.db.tables", *commands):
+    for name in ("sso.worker", "sso.client", "alembic.command", "sso.db.tables", "webauthn", *commands):
         importlib.import_module(name)
     _build_app()
+    _read_data_of_pages()
     assert "prometheus_client" not in sys.modules  # it reads the environment when it is imported
     assert threading.active_count() == 1  # a fork has no other threads
     gc.freeze()
@@ -282,6 +284,17 @@ def _build_app() -> None:
         build_document("", services.management.routes)
     for name in templates.list_templates():
         templates.get_template(name)
+
+
+def _read_data_of_pages() -> None:
+    """Reads what a worker reads for its first pages with dates and countries, and for its first new password."""
+    from sso.accounts.history.texts import format_time
+    from sso.accounts.password_rules import check_new_password
+    from sso.accounts.profile.choices import countries
+
+    format_time(datetime.now(UTC))
+    countries("en")
+    check_new_password("violet tractor sings quietly")
 
 
 def _report_end(descriptor: int, process: _Running) -> None:

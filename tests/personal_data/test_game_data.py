@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from sso.doctor.checks import data_removals
-from sso.personal_data.games.model import MAX_ANSWER
+from sso.personal_data.games.model import MAX_ANSWER, TOPIC
 from tests.admin.conftest import Administrator, administrator
 from tests.kit.browser import Browser, fresh_browser, query, user_id_of
 from tests.kit.builders import PASSWORD
@@ -160,6 +160,12 @@ def waiting(server: Server, user_id: str) -> list[Any]:
 def expire(server: Server, user_id: str) -> None:
     """Lets the time pass in which the game may call its link, or must accept a removal."""
     query(server, "UPDATE data_requests SET deadline = now(), next_try = now() WHERE user_id = $1", user_id)
+    wake_senders(server)
+
+
+def wake_senders(server: Server) -> None:
+    """They look for requests that are due only every 20 seconds if nothing wakes them."""
+    query(server, "SELECT pg_notify('sso', $1)", TOPIC)
 
 
 def erase(server: Server, login: str) -> str:
@@ -196,6 +202,7 @@ def test_erasure_asks_games_until_each_address_has_accepted(server: Server, game
     server.start()
     game.answers["/second"] = 200, b"not read"
     query(server, "UPDATE data_requests SET next_try = now() WHERE application_id = $1", application_id)
+    wake_senders(server)
     for user_id in users:
         assert until(lambda: removals(server, user_id, "done"), 60)  # noqa: B023
         assert len([one for one in game.requests_to("/first") if one.event["user_id"] == user_id]) == 1
