@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"all, or some of: {', '.join(SHARES)}")
     parser.add_argument("--minutes", type=float, default=10, help="divided among the parts (default: 10)")
     parser.add_argument("--out", type=Path, default=Path("var/proven.json"), help="the report; its page is next to it")
+    parser.add_argument("--add", action="store_true", help="keep the other parts of the report that --out has")
     options = parser.parse_args()
     names = list(SHARES) if options.parts in ([], ["all"]) else list(dict.fromkeys(options.parts))
     if unknown := set(names) - SHARES.keys():
@@ -37,8 +38,11 @@ def main() -> int:
         parser.error("--minutes: expected more than 0")
     for number in (signal.SIGTERM, signal.SIGINT):  # the servers of a part end with it
         signal.signal(number, lambda *_: sys.exit("stopped"))
+    earlier = Report.model_validate_json(options.out.read_text()) if options.add else None
     with prepared_data():
         report = prove(names, options.minutes)
+    if earlier:
+        report = earlier.with_parts_of(report, names)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(report.as_json())
     options.out.with_suffix(".rst").write_text(render(report))

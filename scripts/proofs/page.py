@@ -53,6 +53,8 @@ def _section(name: str, part: PartReport) -> Iterator[str]:
     yield from (title, "-" * len(title), "")
     if part.purpose:
         yield from (part.purpose, "")
+    if part.commit:
+        yield from (f"This part is of a later run, at commit {part.commit}.", "")
     yield from _list("Violations:", [text.partition("; ")[0] for text in part.violations])  # the report has all of it
     yield from _list("Checked:", part.invariants)
     if part.faults:

@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +19,7 @@ class PartReport(BaseModel):
     """The same as ``PartResult``, with how long it took."""
 
     purpose: str = ""
+    commit: str = ""  # if it was run for itself, in a later run than the others
     seconds: int = 0
     rounds: int = 0
     requests: int = 0
@@ -70,6 +72,11 @@ class Report(BaseModel):
     @property
     def is_proven(self) -> bool:
         return all(part.is_proven for part in self.parts.values())
+
+    def with_parts_of(self, later: Self, names: Iterable[str]) -> Self:
+        """Returns this report with some parts of a later run, which name the commit of that run."""
+        parts = {name: later.parts[name].model_copy(update={"commit": later.commit}) for name in names}
+        return self.model_copy(update={"parts": self.parts | parts})
 
     def as_json(self) -> str:
         return self.model_dump_json(indent=2) + "\n"

@@ -161,6 +161,13 @@ async def test_mailed_code_works_once_and_is_not_sent_again_at_once(services: Se
     assert await factors.check(user, mailed_code) == ""
 
 
+async def test_mailed_code_has_six_digits(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "randbelow", lambda limit: limit - 1)
+    factors, user = services.second_factors, await add_user(services, email_2fa=True)
+    await factors.send_code(user)
+    assert await factors.check(user, "999999") == "email"
+
+
 async def test_mailed_code_ends_after_five_attempts(services: Services, mailed_code: str) -> None:
     factors, user = services.second_factors, await add_user(services, email_2fa=True)
     await factors.send_code(user)

@@ -143,8 +143,7 @@ class SecondFactors:
         return _matching_step(secret, code, self._database.clock.now())
 
     async def _is_totp_code(self, user: User, code: str) -> bool:
-        if user.totp_sealed is None:
-            return False
+        assert user.totp_sealed is not None  # only factors of the user are checked
         secret = self._keyring.decrypt(totp_purpose(user.user_id), user.totp_sealed)
         step = self.matching_totp_step(secret, code)
         return step is not None and await use_totp_step(self._database, user.user_id, step)
