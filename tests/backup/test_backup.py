@@ -235,16 +235,16 @@ def test_recovery_needs_the_keys_of_the_recovered_database(dsn: str, tmp_path: P
     empty = Settings(data_dir=tmp_path)
     with_new, with_old = (Settings(data_dir=tmp_path, secret_key=SecretText(key.text())) for key in (new, old))
     seal_signing_key(dsn, old)
-    assert keys_of_recovered(empty, of_backup, dsn).texts == [old.text()]
-    assert keys_of_recovered(empty, None, dsn).texts == []  # the operator brings the key back later
+    assert keys_of_recovered(empty, of_backup, dsn).key_texts == [old.text()]
+    assert keys_of_recovered(empty, None, dsn).key_texts == []  # the operator brings the key back later
     with pytest.raises(BackupError, match=f"SSO_SECRET_KEY does not have the master key {old.id}"):
         keys_of_recovered(with_new, of_backup, dsn)
     execute(dsn, f"UPDATE signing_keys SET private_sealed = 'v1.{new.id}.x'")
-    assert keys_of_recovered(with_new, of_backup, dsn).texts == [new.text(), old.text()]
+    assert keys_of_recovered(with_new, of_backup, dsn).key_texts == [new.text(), old.text()]
     for settings, secrets in ((empty, of_backup), (with_old, of_backup), (with_old, None)):
         with pytest.raises(BackupError, match=f"needs the master key {new.id}, which neither"):
             keys_of_recovered(settings, secrets, dsn)
-    assert keys_of_recovered(empty, Secrets([old.text(), new.text()], {}), dsn).texts == [new.text(), old.text()]
+    assert keys_of_recovered(empty, Secrets([old.text(), new.text()], {}), dsn).key_texts == [new.text(), old.text()]
 
 
 def test_recovery_into_the_time_of_a_key_change_names_the_key_that_is_missing(dsn: str, tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_recovery_into_the_time_of_a_key_change_names_the_key_that_is_missing(ds
         assert keys_of_recovered(settings, secrets, dsn).missing == [new.id]
     assert keys_of_recovered(without_key, Secrets([old.text(), new.text()], {}), dsn).missing == []
     assert keys_of_recovered(with_both, of_backup, dsn).missing == []
-    assert keys_of_recovered(with_both, of_backup, dsn).texts == [new.text(), old.text()]
+    assert keys_of_recovered(with_both, of_backup, dsn).key_texts == [new.text(), old.text()]
     for damaged in ("", "nonsense", "v1..x"):
         execute(dsn, f"UPDATE webhooks SET secret_sealed = '{damaged}'")
         assert keys_of_recovered(without_key, of_backup, dsn).missing == []

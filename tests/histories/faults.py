@@ -12,6 +12,7 @@ import asyncpg
 from tests.faults import is_alive, kill
 from tests.histories.world import World
 from tests.kit import server
+from tests.kit.ports import is_listening
 from tests.kit.postgres import execute
 
 PAUSE_S = 1.0  # between two faults
@@ -78,6 +79,8 @@ class Faults:
         kill(processes)
         node.stop()
         assert server.until(lambda: not any(map(is_alive, processes)))
+        host, _, port = node.url.removeprefix("http://").rpartition(":")
+        assert server.until(lambda: not is_listening(int(port), host))  # other processes of the node end later
         node.start()
 
     def restart_node(self) -> None:
