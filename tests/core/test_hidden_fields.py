@@ -2,10 +2,13 @@
 
 import importlib
 from collections.abc import Iterator
+from typing import TypeVar
 
 from msgspec import Struct
 
 from sso.core.hidden_fields import RecordWithHiddenFields
+
+Record = TypeVar("Record", bound=Struct)
 
 
 class Key(RecordWithHiddenFields, frozen=True):
@@ -22,7 +25,7 @@ def test_repr_leaves_out_the_hidden_fields() -> None:
     assert key.__rich_repr__() == [("name", "k"), ("uses", 1)]
 
 
-def subclasses(record: type[Struct]) -> Iterator[type[Struct]]:
+def subclasses(record: type[Record]) -> Iterator[type[Record]]:
     for child in record.__subclasses__():
         yield child
         yield from subclasses(child)
