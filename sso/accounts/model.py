@@ -149,6 +149,16 @@ def application_ids(app_id: int, gapp_id: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(number for number in (app_id, gapp_id) if number))
 
 
+class SessionEntry(Struct, frozen=True):
+    """A session in the list of the account page."""
+
+    id: str
+    created: datetime
+    last_seen: datetime
+    address: str
+    device: str
+
+
 class SignedIn(Struct, frozen=True):
     """A user has authenticated."""
 

@@ -5,7 +5,7 @@ Cookies hold the secret, the database its digest.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from sso.accounts.errors import InvalidCredentials
 from sso.accounts.guarded_statements import guarded_by_user
 from sso.accounts.login.rate_limit import raise_if_blocked
 from sso.accounts.login.rate_limit_store import SUCCESS_COLUMNS
-from sso.accounts.model import User
+from sso.accounts.model import SessionEntry, User
 from sso.accounts.session_statements import (
     ASSURANCE_COLUMN,
     NEW_SESSION_COLUMNS,
@@ -26,14 +26,13 @@ from sso.accounts.session_statements import (
     STEP_UP,
     STEP_UP_AND_COUNT,
 )
+from sso.accounts.sign_in_extension import SignInExtension
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
-from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Row
 from sso.signals.recording import PUSH_TOPIC
 
 CHALLENGE_S = 600
@@ -121,29 +120,6 @@ class LoginChallenge(Struct, frozen=True):
 
     user: User
     auth: str  # the first factor
-
-
-class SignInExtension(Protocol):
-    """A statement that starts a session after a correct password, like `start_and_count`, and has further effects."""
-
-    @property
-    def statement(self) -> SkipLockedBatch: ...
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """The values of its further columns."""
-
-    def receive_row(self, row: Row) -> None: ...
-
-
-class SessionEntry(Struct, frozen=True):
-    """A session in the list of the account page."""
-
-    id: str
-    created: datetime
-    last_seen: datetime
-    address: str
-    device: str
 
 
 class SessionStore:

@@ -14,11 +14,12 @@ from sso.accounts.visitor import Visitor
 from sso.core.field_errors import FieldError
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
-from sso.oauth.authorization.authorize import AskConsent, Authorize, Outcome, ShowSignIn, asks_each_time
+from sso.oauth.authorization.authorize import AskConsent, Authorize, Outcome, ShowSignIn
 from sso.oauth.authorization.login_flow import PATH, SiteLoginFlow, form_targets
 from sso.oauth.authorization.pushed_requests import PushedAuthorizationRequests, has_request_uri
 from sso.oauth.authorization.request import Parameters, ui_locales
 from sso.oauth.authorization.response import PostForm, RedirectTo
+from sso.oauth.authorization.session_rules import asks_each_time
 from sso.oauth.clients.branding import site_brand
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.model import AuthorizationRequest, PendingAuthorization

@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from sso.accounts.history.texts import PageMoment, format_time
+from sso.accounts.model import SessionEntry
 from sso.accounts.ports import ConnectedSite, ConnectedSiteStore
-from sso.accounts.session_store import Session, SessionEntry, SessionStore
+from sso.accounts.session_store import Session, SessionStore
 from sso.accounts.signed_in_game_store import SignedInGame, SignedInGames
 from sso.core.language import Text, plural
 from sso.web.language import _

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.model import SignedIn
-from sso.accounts.session_store import Session, SignInExtension
+from sso.accounts.session_store import Session
+from sso.accounts.sign_in_extension import SignInExtension
 from sso.core.net import Address
 from sso.web.brand import SiteBrand
 

@@ -108,13 +108,9 @@ def login_pages(
         except InvalidCredentials:
             return await login_form.show(flow, form.get("next"), login=login_name, problem=WRONG_PASSWORD, status=401)
         except RetryLater as error:
+            problem = retry_message(error)
             return await login_form.show(
-                flow,
-                form.get("next"),
-                login=login_name,
-                problem=retry_message(error),
-                status=error.status,
-                headers=error.headers,
+                flow, form.get("next"), login=login_name, problem=problem, status=error.status, headers=error.headers
             )
         except AccountClosed as closed:
             return await closed_account.show(closed, flow, form.get("next"))

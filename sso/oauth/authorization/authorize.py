@@ -1,12 +1,10 @@
 """GET /proxy/oauth/authorize: decides whether the user must sign in or consent before the client gets a code."""
 
-from datetime import datetime, timedelta
-
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sso.accounts.authentication_context import ONE_FACTOR, SEVERAL_FACTORS, WITH_PASSKEY, satisfies_acr
-from sso.accounts.model import SignedIn, User, login_key
+from sso.accounts.authentication_context import satisfies_acr
+from sso.accounts.model import SignedIn
 from sso.accounts.session_store import Session
 from sso.core.net import Address
 from sso.db.clock import DatabaseClock
@@ -14,6 +12,14 @@ from sso.db.rate_limit import RateLimiter
 from sso.oauth.authorization.code_at_sign_in import CodeAtSignIn
 from sso.oauth.authorization.request import Parameters, validate
 from sso.oauth.authorization.response import Answer, AuthorizationResponses
+from sso.oauth.authorization.session_rules import (
+    accepts,
+    can_satisfy_acr,
+    is_hinted_user,
+    is_requested_user,
+    must_always_consent,
+    satisfies,
+)
 from sso.oauth.authorization.store import AuthorizationStore
 from sso.oauth.clients.redirect_uris import NOT_A_URI, NOT_REGISTERED, Redirect, match_redirect_uri
 from sso.oauth.errors import (
@@ -146,14 +152,14 @@ class Authorize:
         if no_prompt and consent:
             # Before anything else, so that the site does not learn who is signed in, or since when.
             raise AuthorizationError("consent_required", "the user must consent")
-        if session is None or not _satisfies(session, request, self._clock.utc()):
+        if session is None or not satisfies(session, request, self._clock.utc()):
             if no_prompt:
                 raise AuthorizationError("login_required", "the user must sign in")
             return await self._show_sign_in(request, session)
-        if no_prompt and not _is_hinted_user(request, session):
+        if no_prompt and not is_hinted_user(request, session):
             raise AuthorizationError("account_selection_required", "another user than that of login_hint is signed in")
         if not satisfies_acr(session.auth, request.acr_values):
-            if no_prompt or not _can_satisfy_acr(request, session.user):
+            if no_prompt or not can_satisfy_acr(request, session.user):
                 raise _unmet_requirements(request)
             stepped_up = replace(request, prompts=request.prompts | {"login"})
             return await self._show_sign_in(stepped_up, session)
@@ -189,7 +195,7 @@ class Authorize:
     async def resume(self, pending: PendingAuthorization, session: Session | None) -> Outcome:
         """Continues after a sign-in."""
         if session is None or not accepts(pending, session):
-            if session and session.created >= pending.created and not _is_requested_user(pending.request, session):
+            if session and session.created >= pending.created and not is_requested_user(pending.request, session):
                 await self._authorizations.finish(pending.id)
                 raise AuthorizationError("login_required", "another user signed in")
             return ShowSignIn(pending)
@@ -203,7 +209,7 @@ class Authorize:
     def code_at_sign_in(self, pending: PendingAuthorization, signed_in: SignedIn) -> CodeAtSignIn | None:
         """Returns the code that a sign-in with a password gets at once, or None if `resume` must decide."""
         request = pending.request
-        must_ask = _must_always_consent(request) or request.client.consent
+        must_ask = must_always_consent(request) or request.client.consent
         if must_ask or request.response_mode == "form_post" or request.sub not in (None, signed_in.user.user_id):
             return None
         if not signed_in.authentication.is_fresh or not satisfies_acr(signed_in.auth, request.acr_values):
@@ -231,7 +237,7 @@ class Authorize:
             raise _unmet_requirements(pending.request)
 
     async def _must_consent(self, request: AuthorizationRequest, session: Session) -> bool:
-        if _must_always_consent(request):
+        if must_always_consent(request):
             return True
         if not request.client.consent:
             return False
@@ -247,61 +253,6 @@ class Authorize:
         if code is None:
             return ShowSignIn(pending) if pending else await self._show_sign_in(request, session)
         return self.responses.with_code(request, code)
-
-
-def _must_always_consent(request: AuthorizationRequest) -> bool:
-    """Returns whether the user is asked, whatever an earlier consent was about."""
-    # Users allow a third party to act for them at another service each time: a consent is only about scopes.
-    acts_elsewhere = bool(request.client.registered_by and request.resources)
-    return "consent" in request.prompts or asks_each_time(request) or acts_elsewhere
-
-
-def asks_each_time(request: AuthorizationRequest) -> bool:
-    """Returns whether an earlier consent does not count.
-
-    Any program on the user's machine can listen on a port of its own and use the id of a public client, so nothing
-    tells a first-party program, or one that registered itself, from another one (RFC 8252 section 8.6).
-    """
-    client = request.client
-    is_program = client.first_party or bool(client.registered_by)
-    return is_program and client.is_public and request.redirect.loopback_port is not None
-
-
-def accepts(pending: PendingAuthorization, session: Session) -> bool:
-    """Returns whether the session satisfies prompt=login, max_age and id_token_hint of the request.
-
-    If not, the user must sign in again.
-    """
-    is_recent = pending.login_after is None or (session.created >= pending.login_after and session.is_proven)
-    return is_recent and _is_requested_user(pending.request, session)
-
-
-def _is_requested_user(request: AuthorizationRequest, session: Session) -> bool:
-    return request.sub in (None, session.user.user_id)
-
-
-def _satisfies(session: Session, request: AuthorizationRequest, now: datetime) -> bool:
-    if "login" in request.prompts or not _is_requested_user(request, session):
-        return False
-    if request.max_age is None:
-        return True
-    return session.is_proven and now - session.created <= timedelta(seconds=request.max_age)
-
-
-def _is_hinted_user(request: AuthorizationRequest, session: Session) -> bool:
-    hint, user = request.login_hint, session.user
-    is_ignored = not hint or not request.client.rules.is_standard
-    return is_ignored or hint == user.user_id or login_key(hint) == user.login_key
-
-
-def _can_satisfy_acr(request: AuthorizationRequest, user: User) -> bool:
-    """Returns whether the user can satisfy ``acr_values`` by signing in again with what the account has."""
-    possible = {ONE_FACTOR}
-    if user.second_factors:
-        possible.add(SEVERAL_FACTORS)
-    if user.passkey_count:
-        possible.add(WITH_PASSKEY)
-    return not possible.isdisjoint(request.acr_values)
 
 
 def _unmet_requirements(request: AuthorizationRequest) -> AuthorizationError:

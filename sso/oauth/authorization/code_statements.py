@@ -1,6 +1,5 @@
 """The statements that issue authorization codes: to a user who is signed in, and together with the sign-in."""
 
-from sso.accounts.session_statements import start_and_count
 from sso.db.batch.statement import BatchStatement
 
 CODE_COLUMNS = {
@@ -81,9 +80,8 @@ ISSUE_CODE = BatchStatement(
     SELECT n, code IN (SELECT digest FROM new_codes) AS is_issued, ban FROM signed_in""",
     columns={"user_id": "text", "session": "bytea", **CODE_COLUMNS},
 )
-# For `sso.accounts.guarded_statements.guarded_by_user`: the session of a user with a correct password, and a code.
-ISSUE_AT_SIGN_IN = start_and_count(
-    f""", {_LOCKED_CLIENTS.format("new_items")}, signed_in AS (
+# For `sso.accounts.sign_in_extension.extended_sign_in`: a code for the new session of a user with a correct password.
+CODE_AT_SIGN_IN = f""", {_LOCKED_CLIENTS.format("new_items")}, signed_in AS (
         -- The new sessions whose client has not changed.
         SELECT item.n, item.code, item.client_id, item.user_id, item.redirect_uri, item.scopes, item.nonce,
             item.challenge, item.dpop_jkt, item.resources, item.claims, item.expires, item.lifetime_s, item.request,
@@ -93,6 +91,5 @@ ISSUE_AT_SIGN_IN = start_and_count(
         FROM new_items item JOIN new_sessions USING (digest) JOIN valid_users USING (user_id)
             JOIN locked_clients USING (client_id)
         WHERE {_SAME_CLIENT}
-    ), {_NEW_CODES}""",
-    result=", code IN (SELECT digest FROM new_codes) AS is_issued",
-)
+    ), {_NEW_CODES}"""
+IS_CODE_ISSUED = ", code IN (SELECT digest FROM new_codes) AS is_issued"

@@ -12,9 +12,10 @@ from sso.accounts.session_store import Session
 from sso.core.ids import SECRET_TOKEN
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
-from sso.oauth.authorization.authorize import Authorize, accepts
+from sso.oauth.authorization.authorize import Authorize
 from sso.oauth.authorization.code_at_sign_in import CodeAtSignIn
 from sso.oauth.authorization.response import RedirectTo
+from sso.oauth.authorization.session_rules import accepts
 from sso.oauth.clients.branding import site_brand
 from sso.oauth.clients.redirect_uris import Redirect
 from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sso.accounts.guarded_statements import guarded_by_user
 from sso.accounts.history.events import EventKind, record_event
-from sso.accounts.login.rate_limit_store import SUCCESS_COLUMNS
-from sso.accounts.session_statements import NEW_SESSION_COLUMNS
 from sso.accounts.session_store import Session
+from sso.accounts.sign_in_extension import extended_sign_in
 from sso.core.ban import BANNED, Ban
 from sso.core.ids import digest, secret_token
 from sso.db.batch.skip_locked import SkipLockedBatch
@@ -17,7 +15,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.oauth.authorization.code_at_sign_in import CodeAtSignIn
-from sso.oauth.authorization.code_statements import CODE_COLUMNS, ISSUE_AT_SIGN_IN, ISSUE_CODE
+from sso.oauth.authorization.code_statements import CODE_AT_SIGN_IN, CODE_COLUMNS, IS_CODE_ISSUED, ISSUE_CODE
 from sso.oauth.authorization.remembered import RememberedAuthorizations
 from sso.oauth.clients.redirect_uris import match_redirect_uri
 from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri
@@ -98,11 +96,8 @@ class AuthorizationStore:
         self._find = Batch(database, _FIND)
         self._save = SkipLockedBatch(database, _SAVE)
         self._issue_code = SkipLockedBatch(database, ISSUE_CODE)
-        self._issue_at_sign_in = guarded_by_user(
-            database,
-            "oauth.authorization.store.ISSUE_AT_SIGN_IN",
-            ISSUE_AT_SIGN_IN,
-            NEW_SESSION_COLUMNS | SUCCESS_COLUMNS | CODE_COLUMNS,
+        self._issue_at_sign_in = extended_sign_in(
+            database, "oauth.authorization.store.ISSUE_AT_SIGN_IN", CODE_AT_SIGN_IN, IS_CODE_ISSUED, CODE_COLUMNS
         )
         self._remembered = RememberedAuthorizations(database)
 
