@@ -70,7 +70,7 @@ def authorize_pages(
             except (AuthorizationError, InvalidRedirectUri):
                 pass  # the client may have changed: it is read now
             except DatabaseError as error:
-                failure = error  # the redirect URI must be checked before the client is told
+                failure = error  # the redirect URI is checked before the error is sent there
             else:
                 return await show_beginning(outcome)
         try:
