@@ -35,15 +35,15 @@ class BatchScheduler:
         """
         if not self._queue and self._may_start():
             started = self._start()
-            has_waited = has_waited or started < self._shared_until
+            gathers = has_waited or started < self._shared_until
         else:
             self._queue.append(trio.lowlevel.current_task())
             if not self._is_watching:
                 self._is_watching = True
                 trio.lowlevel.spawn_system_task(self._watch)
             started = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
-            has_waited = True
-        return await self._gather(started) if has_waited else started
+            gathers = True
+        return await self._gather(started) if gathers else started
 
     async def _gather(self, reserved: float) -> float:
         """Lets the event loop run what the previous batch has woken. Returns the time when the batch starts."""
