@@ -35,7 +35,8 @@ class SleepingDatabase:
     async def run_sql(self, sql: str, columns: list[list[float]], *_: object) -> list[dict[str, int]]:
         [seconds] = columns
         self.batches.append(seconds)
-        await trio.sleep(max(seconds))
+        with trio.CancelScope(shield=True):  # as the database does for a batch
+            await trio.sleep(max(seconds))
         return [{"n": number} for number, _ in enumerate(seconds, 1)]
 
 
