@@ -17,6 +17,7 @@ import trio
 from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progress, resident_mb, show
 from sso.accounts.user_store import UserStore
 from sso.bus.wiring import build_bus
+from sso.db.cleanup import TABLES
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.gsid.session_store import GameSessionStore
@@ -27,14 +28,25 @@ from tests.kit.server import QUICK, Server, running
 EVERY_S = 15.0
 MIN_MINUTES = 1  # growth is computed from the rows of the second half
 PAUSE_S = 0.02  # between two requests of each load: about half of the capacity of one worker
+LIGHT_PAUSE_S = 0.1
+MAX_BUSY_MINUTES = 30
 GAME = "/proxy/api/gameSession"
-_DATABASE_SIZE = Statement("SELECT pg_database_size(current_database())")
+# Tokens expire soon, so that the tables reach their final size during the run.
+SHORT_LIVES = {"SSO_ACCESS_TTL_S": "300"}
+_SIZES = Statement(
+    f"""SELECT pg_database_size(current_database()) AS "database MB",
+        sum(pg_total_relation_size(relid)) FILTER (WHERE relname = ANY (CAST('{{{",".join(TABLES)}}}' AS text[])))
+            AS "expiring rows MB"
+    FROM pg_stat_user_tables"""
+)
 
 
 class Load:
-    def __init__(self, server: Server, database: Database) -> None:
+    def __init__(self, server: Server, database: Database, pause_s: float) -> None:
+        """``pause_s`` is the pause between two requests of each kind."""
         self.requests = 0
         self.durations: list[float] = []  # of requests that are not held, since they were read last
+        self._pause_s = pause_s
         self._database = database
         self._bus = build_bus(database)
         self._site = new_site(server)
@@ -50,7 +62,7 @@ class Load:
     async def _repeat(self, work: Any) -> None:
         while True:
             await work()
-            await trio.sleep(PAUSE_S)
+            await trio.sleep(self._pause_s)
 
     async def _ask(self, method: str, path: str, **options: Any) -> Any:
         began = time.perf_counter()
@@ -92,7 +104,8 @@ async def soak(server: Server, dsn: str, minutes: float) -> list[dict[str, Any]]
     rows: list[dict[str, Any]] = []
     workers = server.workers()
     async with Database.open(dsn, 2) as database, trio.open_nursery() as nursery:
-        load = await trio.to_thread.run_sync(Load, server, database)
+        pause_s = PAUSE_S if minutes <= MAX_BUSY_MINUTES else LIGHT_PAUSE_S
+        load = await trio.to_thread.run_sync(Load, server, database, pause_s)
         nursery.start_soon(load.run)
         began = time.monotonic()
         while (passed := time.monotonic() - began) < minutes * 60:
@@ -102,7 +115,8 @@ async def soak(server: Server, dsn: str, minutes: float) -> list[dict[str, Any]]
             load.durations.clear()
             await trio.sleep(EVERY_S)
             done = load.requests - requests
-            size = await database.value(_DATABASE_SIZE)
+            sizes = await database.row(_SIZES)
+            assert sizes
             rows.append(
                 {
                     "seconds": int(passed + EVERY_S),
@@ -111,8 +125,8 @@ async def soak(server: Server, dsn: str, minutes: float) -> list[dict[str, Any]]
                     "descriptors": descriptors(workers[0]),
                     "per second": done / EVERY_S,
                     "p99 ms": statistics.quantiles(load.durations, n=100)[-1] * 1000 if done > 1 else 0.0,
-                    "database MB": size / 2**20,
                     "CPU us": (cpu_seconds(workers) - cpu) / max(1, done) * 1e6,
+                    **{name: float(size) / 2**20 for name, size in sizes.items()},
                 }
             )
         nursery.cancel_scope.cancel()
@@ -133,9 +147,9 @@ def growth(rows: list[dict[str, Any]], column: str = "RSS MB") -> float:
 def measure(minutes: float) -> list[dict[str, Any]]:
     """Runs a server under load. Returns a row every few seconds."""
     progress("starting …")
-    with postgres.running() as database, tempfile.TemporaryDirectory() as folder:
+    with postgres.running(autovacuum_naptime="1min") as database, tempfile.TemporaryDirectory() as folder:
         dsn = database.fresh()
-        settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_RATE_GETGSID": "0", "SSO_LOG_LEVEL": "error"}
+        settings = QUICK | SHORT_LIVES | {"SSO_DATABASE_URL": dsn, "SSO_RATE_GETGSID": "0", "SSO_LOG_LEVEL": "error"}
         with running(Path(folder), **settings) as server:
             return trio.run(soak, server, dsn, minutes)
 

@@ -105,10 +105,10 @@ def with_connection(dsn: str, function: Callable[[asyncpg.Connection], Awaitable
 
 
 @contextmanager
-def running() -> Iterator[Postgres]:
+def running(**settings: str) -> Iterator[Postgres]:
     with tempfile.TemporaryDirectory(prefix="sso-tests-") as folder:
         Path(folder).chmod(0o711)  # as root, PostgreSQL runs under another account, which needs access
-        with mock.patch.dict(SETTINGS, TEST_SETTINGS):
+        with mock.patch.dict(SETTINGS, TEST_SETTINGS | settings):
             for name in NOT_DURABLE:  # otherwise they could not be changed
                 del SETTINGS[name]
             server = join_prepared(Path(folder) / "data")
