@@ -21,7 +21,7 @@ class Hasher:
     """Hashes and checks passwords. A caller first takes a slot of ``queue``, then counts its login attempt.
 
     So at most as many attempts as there are slots can run before their failures are counted, and the number of waiting
-    callers is bounded. There are more slots than CPUs, because an attempt also waits for the database in its slot.
+    callers is bounded. There are more slots than CPUs, because an attempt also reads and counts failures in its slot.
     """
 
     def __init__(self, time_cost: int, memory_kib: int, max_waiting: int = MAX_WAITING) -> None:

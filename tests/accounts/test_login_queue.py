@@ -164,6 +164,27 @@ async def test_cancelled_login_is_not_hashed(services: Services, hashes: HeldHas
     assert hashes.passwords == ["bob's password"]
 
 
+async def test_correct_login_holds_no_slot_while_it_is_counted(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = await add_user(services), await add_user(services)
+    counted, release = 0, trio.Event()
+
+    async def record_success(*_: object, **__: object) -> None:
+        nonlocal counted
+        counted += 1
+        await release.wait()
+
+    monkeypatch.setattr(services.password_login.rate_limiter, "record_success", record_success)
+    async with trio.open_nursery() as nursery:
+        for _ in range(services.hasher.queue.slots):
+            nursery.start_soon(attempt, services, ann, PASSWORD)
+        await until_true(lambda: counted == services.hasher.queue.slots)
+        with pytest.raises(InvalidCredentials):
+            await services.password_login.check_password(bob.login, "wrong", THERE)
+        release.set()
+
+
 async def test_failure_counts_although_the_client_has_disconnected(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

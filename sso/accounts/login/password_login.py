@@ -93,14 +93,15 @@ class PasswordLogin:
             if not matches or user is None or (user.disabled and not user.is_closed):
                 await self.rate_limiter.record_failure(attempt, user)
                 raise InvalidCredentials
-            result: T | SecondFactorRequired
-            if user.second_factors or user.is_closed:
-                await self.rate_limiter.record_success(attempt, clears=not user.second_factors)
-                result = SecondFactorRequired(user)
-            else:
-                result = await finish(user, attempt)
-            if user.password_hash and self._hasher.needs_rehash(user.password_hash):
-                await self._rehash(user, password)
+        # A correct password needs its slot no more: others are checked while this login is counted.
+        result: T | SecondFactorRequired
+        if user.second_factors or user.is_closed:
+            await self.rate_limiter.record_success(attempt, clears=not user.second_factors)
+            result = SecondFactorRequired(user)
+        else:
+            result = await finish(user, attempt)
+        if user.password_hash and self._hasher.needs_rehash(user.password_hash):
+            await self._rehash(user, password)
         if user.is_closed:
             raise AccountClosed(user, "login", needs_code=bool(user.second_factors))
         return result
