@@ -20,6 +20,7 @@ from sso.web.client_connection import FastWebSocket
 # Close codes.
 DONE, NOT_FOUND, UNBOUND, FLOOD, TOO_LARGE, FAILED, RESTARTING = 1000, 4404, 4403, 1008, 1009, 1011, 1012
 MAX_BATCH = 1000  # sockets in one statement, which locks their sessions
+MAX_SENT_PER_TURN = 100  # of the event loop: sending to all sockets of a batch takes many milliseconds
 MAX_MESSAGES, MESSAGES_WINDOW_S = 20, 5.0  # a client need not send any
 MAX_QUEUED_EVENTS = 16  # for a client that does not read; further events except a close are dropped
 log = structlog.get_logger()
@@ -169,14 +170,19 @@ class SocketRegistry:
 
     async def _heartbeat_batch(self, clients: list[SocketClient]) -> None:
         heartbeat = await self._store.heartbeat(clients)
+        unchanged = []
         for client in clients:
             if client.socket_id not in heartbeat.changed:
-                client.send_heartbeat(heartbeat.ts)
+                unchanged.append(client)
                 continue
             session = heartbeat.changed[client.socket_id]
             if session is not None and session.is_open and session.socket_id == client.socket_id:
                 client.send_heartbeat(heartbeat.ts)
             client.send_changes(session)
+        for start in range(0, len(unchanged), MAX_SENT_PER_TURN):
+            for client in unchanged[start : start + MAX_SENT_PER_TURN]:
+                client.send_heartbeat(heartbeat.ts)
+            await trio.lowlevel.checkpoint()
 
 
 def _close_after_failure(client: SocketClient, error: Exception) -> None:

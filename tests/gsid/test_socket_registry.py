@@ -56,6 +56,34 @@ async def test_heartbeat_reaches_the_sockets_of_all_batches(
         assert names(client.take_queued()) == ["refresh"]
 
 
+async def test_heartbeat_of_many_sockets_leaves_the_event_loop_to_others(
+    services: Services, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent_in_this_turn, most = 0, 0
+
+    def send(client: SocketClient, event: object) -> None:
+        nonlocal sent_in_this_turn, most
+        sent_in_this_turn += 1
+        most = max(most, sent_in_this_turn)
+
+    async def count_turns() -> None:
+        nonlocal sent_in_this_turn
+        while True:
+            sent_in_this_turn = 0
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(SocketClient, "send", send)
+    registry = SocketRegistry(services.game_login.socket_store, 1)
+    for client in await connected_clients(database, 450):
+        registry.add(client)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count_turns)
+        await registry._heartbeat()
+        nursery.cancel_scope.cancel()
+    # The other task may have had its turn before or after this one.
+    assert most <= 2 * socket_registry.MAX_SENT_PER_TURN
+
+
 async def test_heartbeat_repeats(services: Services, database: Database) -> None:
     (client,) = await connected_clients(database, 1)
     registry = SocketRegistry(services.game_login.socket_store, 0)
