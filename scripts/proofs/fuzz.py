@@ -1,4 +1,6 @@
-"""Random inputs for every parser of untrusted data: each must refuse with its own errors, within 20 ms."""
+"""Random inputs for every parser of untrusted data: each must refuse with its own errors, within 20 ms.
+"Long runs" are the inputs that scripts/fuzz parsers has given to a parser before, in the same checkout.
+"""
 
 import math
 import os
@@ -12,7 +14,7 @@ from pathlib import Path
 import trio
 
 from scripts.proofs.part import PartResult, Progress
-from tests.fuzz.__main__ import Session
+from tests.fuzz.__main__ import FOLDER, Session
 from tests.fuzz.runner import Run
 from tests.fuzz.targets import TARGETS
 
@@ -33,7 +35,9 @@ def run(minutes: float, progress: Progress) -> PartResult:
                 inputs, findings = done.result()
                 result.rounds += inputs
                 result.violations += findings
-                figures[running[done]] = {"Parser": running[done], "Inputs": inputs, "Findings": len(findings)}
+                figures[running[done]] = {"Parser": running[done], "Inputs": inputs, "Findings": len(findings)} | {
+                    "Long runs": Session(FOLDER).count(running[done])
+                }
                 progress(f"{len(figures)} of {len(TARGETS)} parsers, {result.rounds:,} inputs …")
         except BaseException:
             pool.shutdown(cancel_futures=True)

@@ -1,12 +1,12 @@
 """The long form: ``python -m tests.fuzz [TARGET…] [--inputs N | --minutes M]``.
 
-The number of inputs that each target has had is kept in a file, so an interrupted run continues where it was. An input
-that is a finding is kept beside it; ``--keep`` adds it to the corpus of its target, once it is repaired.
+The number of inputs that each target has had is kept in a file, so an interrupted run continues where it was, and
+several runs at a time can share the targets among them. An input that is a finding is kept beside it; ``--keep`` adds it
+to the corpus of its target, once it is repaired.
 """
 
 import argparse
 import hashlib
-import json
 import sys
 import time
 from pathlib import Path
@@ -26,16 +26,19 @@ class Session:
     """The counts of inputs and the findings of a folder, which other sessions may have begun."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / "inputs.json"
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.counts: dict[str, int] = json.loads(self._file.read_text()) if self._file.exists() else {}
         self.findings: list[Finding] = []
         self._shown = 0.0
 
+    def count(self, name: str) -> int:
+        """Returns the number of inputs that a target has had."""
+        file = self._count_file(name)
+        return int(file.read_text()) if file.exists() else 0
+
     def run(self, target: Target, *, inputs: int = 0, seconds: float = 0, seed: int = 0) -> Run:
         """Tries inputs until the target has had as many in all, or for so long."""
-        run = Run(target, seed, self.counts.get(target.name, 0))
+        run = Run(target, seed, self.count(target.name))
         if not inputs or inputs > run.inputs:
             run.continue_for(inputs=inputs and inputs - run.inputs, seconds=seconds, progress=self._show)
         self._save(run)
@@ -52,8 +55,10 @@ class Session:
             print(f"{run.target.name}: {run.inputs:,} inputs, {len(run.findings)} findings", file=sys.stderr)
 
     def _save(self, run: Run) -> None:
-        self.counts[run.target.name] = run.inputs
-        self._file.write_text(json.dumps(self.counts, indent=1))
+        self._count_file(run.target.name).write_text(str(run.inputs))
+
+    def _count_file(self, name: str) -> Path:
+        return self._folder / f"{name}.count"
 
 
 def keep(paths: list[Path]) -> None:
