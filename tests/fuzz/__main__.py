@@ -1,8 +1,8 @@
 """The long form: ``python -m tests.fuzz [TARGET…] [--inputs N | --minutes M]``.
 
 The number of inputs that each target has had is kept in a file, so an interrupted run continues where it was, and
-several runs at a time can share the targets among them. An input that is a finding is kept beside it; ``--keep`` adds it
-to the corpus of its target, once it is repaired.
+several runs at a time can share the targets among them. An input that is a finding is kept beside it; ``--keep`` adds
+it to the corpus of its target, once it is repaired.
 """
 
 import argparse
