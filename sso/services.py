@@ -168,8 +168,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
     brand = CurrentBrand(settings_brand(settings))
-    outbox = Outbox(ring, bus, brand)
-    users = UserStore(database, outbox.wake_senders)
+    outbox = Outbox(ring, brand)
+    users = UserStore(database)
     recovery_codes = RecoveryCodes(database, ring, outbox, brand)
     has_test_players = settings.test_player_password is not None
     factors_type = ExpiringSecondFactors if has_test_players else SecondFactors
@@ -221,7 +221,6 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     sessions = SessionStore(
         database,
         settings.browser_ttl_s,
-        outbox.wake_senders,
         terms.must_accept,
         second_factor_of_all=settings.require_2fa == "all",
     )
@@ -230,10 +229,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     erasure = AccountErasure(database)
     game_data = build_game_data(settings, database, ring)
     password_changes = PasswordChanges(database, outbox, brand)
-    new_login = NewLogin(users, links, outbox, writer)
-    oauth = build_oauth(
-        settings, database, ring, keys, jwts, token_store, verifications, service_tokens, brand, outbox.wake_senders
-    )
+    new_login = NewLogin(users, links, writer)
+    oauth = build_oauth(settings, database, ring, keys, jwts, token_store, verifications, service_tokens, brand)
     merges = UserMerges(database, writer)
     bans = BanOperations((BannedSessions(), BannedGrants()))
     upstream = build_upstream(settings, database, ring, outbox, brand, terms, writer, bans)
@@ -295,7 +292,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         password_login=password_login,
         password_changes=password_changes,
         reset_requests=ResetRequests(database, links, outbox, brand),
-        password_reset=PasswordReset(database, users, links, password_changes, outbox),
+        password_reset=PasswordReset(database, users, links, password_changes),
         email_verification=EmailVerification(database, users, links, outbox, brand),
         email_change=EmailChange(database, links, outbox, brand, new_login),
         email_undo=EmailUndo(database, links, outbox, brand, new_login),

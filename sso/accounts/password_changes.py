@@ -33,14 +33,12 @@ class PasswordChanges:
         If ``valid_from`` of the user has changed since it was read, nothing is changed and None is returned: a delayed
         change must not undo the one that revoked its session.
         """
-        changed = await self._database.transaction(self.apply, user, password_hash, BY_USER, user.valid_from)
-        self._outbox.wake_senders()
-        return changed
+        return await self._database.transaction(self.apply, user, password_hash, BY_USER, user.valid_from)
 
     async def apply(
         self, tx: Transaction, user: User, password_hash: str, reason: Text, valid_from: int | None
     ) -> User | None:
-        """Changes the password in a transaction of the caller, who then wakes the senders of mail."""
+        """Changes the password in a transaction of the caller."""
         if not await set_password(tx, user.user_id, password_hash, valid_from):
             return None
         await revoke_everything(tx, user.user_id)

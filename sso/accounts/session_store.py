@@ -127,13 +127,11 @@ class SessionStore:
         self,
         database: Database,
         life_s: int,
-        wake_senders: Callable[[], None],
         must_accept: Callable[[User], bool] = lambda _user: False,
         *,
         second_factor_of_all: bool = False,
     ) -> None:
-        """``wake_senders`` is called after logout notifications may have been queued. ``must_accept`` returns whether a
-        user must accept the terms before a session can be used.
+        """``must_accept`` returns whether a user must accept the terms before a session can be used.
 
         ``second_factor_of_all``: every session needs a sign-in with a second factor, also one that is older than this
         requirement.
@@ -141,7 +139,6 @@ class SessionStore:
         self._must_accept = must_accept
         self._second_factor_of_all = second_factor_of_all
         self._database = database
-        self._wake_senders = wake_senders
         self._life_s = life_s
         self._look_up = Batch(database, _LOOK_UP)
         self._start = guarded_by_user(database, "accounts.session_store.START", START, NEW_SESSION_COLUMNS)
@@ -267,9 +264,7 @@ class SessionStore:
 
     async def end(self, user_id: str, session_id: str) -> bool:
         """Returns False if the user has no such session."""
-        ended = await self._database.transaction(end_session, user_id, session_id)
-        self._wake_senders()
-        return ended
+        return await self._database.transaction(end_session, user_id, session_id)
 
     async def _replace(self, user_id: str, digests: Sequence[bytes]) -> tuple[str | None, str | None]:
         """Ends the sessions with these digests. Returns sid and ``auth`` of one that belongs to the user."""
@@ -277,7 +272,6 @@ class SessionStore:
         assert row is not None
         if row["is_of_another_user"]:
             await self._database.transaction(end_sessions_by_digest, digests)
-            self._wake_senders()
         return row["sid"], row["auth"]
 
     async def start_challenge(self, user: User, auth: str = PASSWORD) -> str:

@@ -98,7 +98,6 @@ class SignInNotices:
             await self._database.transaction(self._put, user, device, address)
         except DatabaseError as error:
             log.warning("sign_in_notice.failed", reason=str(error))
-        self._outbox.wake_senders()
 
     async def turn(self, user: User, *, on: bool) -> None:
         async def work(tx: Transaction) -> None:

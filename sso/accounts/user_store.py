@@ -1,6 +1,6 @@
 """Users in the database. Each method is one transaction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sso.accounts.ended_session_store import REMEMBER_ENDED
@@ -118,10 +118,8 @@ _REVALIDATE = f""", stale_sign_ins AS (
 
 
 class UserStore:
-    def __init__(self, database: Database, wake_senders: Callable[[], None] = lambda: None) -> None:
-        """``wake_senders`` is called after logout notifications may have been queued."""
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._wake_senders = wake_senders
         self._get = Batch(database, _GET_BY_IDS)
         self._get_by_login = Batch(database, _GET_BY_LOGINS)
         self._get_jwt_holder = Batch(database, _GET_JWT_HOLDERS)
@@ -157,7 +155,6 @@ class UserStore:
 
     async def _revoke(self, user_id: str, kept_session_id: str = "") -> None:
         await self._database.transaction(_revoke_and_record, user_id, kept_session_id)
-        self._wake_senders()
 
     async def revalidate(self, user: User, sign_in_id: str = "") -> int | None:
         """Returns the database time, in Unix seconds, or None if the user was revoked since it was read.

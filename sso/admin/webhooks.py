@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from sso.admin.answers.service import FailedEventJson, RetriedEventCountJson, WebhookJson
 from sso.admin.answers.shape import AnswerShape
-from sso.admin.record_resource import RecordKind, RecordResource, Result
+from sso.admin.record_resource import RecordKind, RecordResource
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -21,8 +21,6 @@ from sso.admin.request import (
     read_number_cursor,
 )
 from sso.admin.rights import AdminRight
-from sso.bus.bus import Bus
-from sso.change_stream.sequencer import TOPIC
 from sso.core.encryption import Keyring
 from sso.core.outgoing_url import MAX_URL
 from sso.db.database import Database
@@ -96,10 +94,9 @@ class WebhookResource(RecordResource[Webhook]):
         record=WebhookJson,
     )
 
-    def __init__(self, database: Database, keyring: Keyring, bus: Bus, webhooks: Webhooks) -> None:
+    def __init__(self, database: Database, keyring: Keyring, webhooks: Webhooks) -> None:
         super().__init__(database)
         self._keyring = keyring
-        self._bus = bus
         self._webhooks = webhooks
 
     async def page(self, request: AdminRequest) -> Page[Webhook]:
@@ -140,11 +137,6 @@ class WebhookResource(RecordResource[Webhook]):
 
     async def remove(self, tx: Transaction, request: AdminRequest, record: Webhook) -> None:
         await operations.delete_webhook(tx, request.caller.actor, record)
-
-    async def write(self, request: AdminRequest, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
-        result = await super().write(request, work)
-        self._bus.publish(TOPIC)
-        return result
 
     async def respond_written(
         self,

@@ -164,7 +164,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
         *assertion_routes(s.database, writer, facts.stored),
         *change_routes(ChangeStream(s.change_reader)),
         *replica_routes(ReplicaResource(ReplicaFeed(s.database), s.change_reader, s.users, s.database.clock)),
-        *WebhookResource(s.database, s.keyring, s.bus, s.webhooks).routes(),
+        *WebhookResource(s.database, s.keyring, s.webhooks).routes(),
     )
 
 

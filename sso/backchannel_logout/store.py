@@ -1,6 +1,7 @@
 """The sites that users have signed in to with a browser session, and the notifications that such a session has ended.
 
-A notification is queued in the transaction that ends the session, and sent by ``LogoutDelivery``.
+A notification is queued in the transaction that ends the session, which wakes the senders, and sent by
+``LogoutDelivery``.
 """
 
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from collections.abc import Sequence
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.log import request_fields
+from sso.mail.outbox import TOPIC
 from sso.signals.recording import record_ended_sessions
 
 KEPT_DAYS = 7  # `sso doctor` reports a notification that could not be delivered for this time
@@ -30,7 +32,8 @@ _END = Statement(
     )
     INSERT INTO logout_notifications (client_id, sub, sid, expires, request_id, trace_id)
     SELECT ended.client_id, ended.user_id, ended.sid, now() + interval '{KEPT_DAYS} days', :request_id, :trace_id
-    FROM ended JOIN oauth_clients c USING (client_id) WHERE c.backchannel_logout_uri <> '' AND NOT c.disabled"""
+    FROM ended JOIN oauth_clients c USING (client_id) WHERE c.backchannel_logout_uri <> '' AND NOT c.disabled
+    RETURNING id"""
 )
 _CLAIM = Statement(
     """UPDATE logout_notifications n SET tries = tries + 1, next_try = now() + make_interval(secs => :lease)
@@ -74,7 +77,8 @@ async def end_site_sessions(
     if not keeps_codes:
         await tx.value(_DELETE_CODES, **affected)
     origin = request_fields()
-    await tx.value(_END, **affected, request_id=origin.get("request"), trace_id=origin.get("trace"))
+    if await tx.value(_END, **affected, request_id=origin.get("request"), trace_id=origin.get("trace")) is not None:
+        tx.publish_after_commit(TOPIC)
     await record_ended_sessions(tx, user_id, sids=sids, kept_sid=kept_sid, client_id=client_id)
 
 

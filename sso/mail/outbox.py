@@ -1,10 +1,9 @@
 """Sends mail through an outbox table: a message is sent if, and only if, the transaction that put it there commits."""
 
-from sso.bus.bus import Bus
 from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
-from sso.db.transaction import Runner
+from sso.db.transaction import Transaction
 from sso.log import request_fields
 from sso.mail.content import MailContent, render
 from sso.mail.outbox_store import insert_mail
@@ -13,13 +12,12 @@ TOPIC = "mail"
 
 
 class Outbox:
-    def __init__(self, keyring: Keyring, bus: Bus, brand: CurrentBrand) -> None:
+    def __init__(self, keyring: Keyring, brand: CurrentBrand) -> None:
         self._keyring = keyring
-        self._bus = bus
         self._brand = brand
 
-    async def put(self, tx: Runner, recipient: str, content: MailContent, language: str) -> None:
-        """Adds a message, which is encrypted, as it may contain a code. Call ``wake_senders`` after the commit.
+    async def put(self, tx: Transaction, recipient: str, content: MailContent, language: str) -> None:
+        """Adds a message, which is encrypted, as it may contain a code. The senders learn of it after the commit.
 
         A message without a recipient is dropped later. It hides whether there is one from those who measure time.
 
@@ -37,10 +35,7 @@ class Outbox:
             origin.get("request"),
             origin.get("trace"),
         )
-
-    def wake_senders(self) -> None:
-        """Lets the senders look at once; without it they look every few seconds."""
-        self._bus.publish(TOPIC)
+        tx.publish_after_commit(TOPIC)
 
 
 def body_purpose(message_id: str) -> str:

@@ -1,7 +1,5 @@
 """Creates the objects of this package and connects them."""
 
-from collections.abc import Callable
-
 from msgspec import Struct
 
 from sso.accounts.second_factor.requirement import UsedFactorRequirement
@@ -96,7 +94,6 @@ def build_oauth(
     verifications: SignatureVerificationPool,
     service_tokens: ServiceTokenStore,
     brand: CurrentBrand,
-    wake_senders: Callable[[], None],
 ) -> OAuth:
     allow_http = not settings.https
     used_factor = UsedFactorRequirement(settings.require_2fa, settings.base_url)
@@ -139,7 +136,7 @@ def build_oauth(
         token_store=token_store,
         authorize=authorize,
         login_flows=SiteLoginFlows(authorize),
-        connected_sites=ConnectedSites(database, wake_senders),
+        connected_sites=ConnectedSites(database),
         token_endpoint=TokenEndpoint(
             AuthorizationCodeGrant(client_cache, token_store, token_issuer, dpop_proofs),
             RefreshTokenGrant(

@@ -102,11 +102,9 @@ class AccountDeletion:
             return due
 
         try:
-            due = (await self._writer.write(WRITE, Scope.account(user.user_id), work)).result
+            return (await self._writer.write(WRITE, Scope.account(user.user_id), work)).result
         except LastAdministrator as error:
             raise DeletionRefused(error) from None
-        self._outbox.wake_senders()
-        return due
 
     async def make_due(self, user_id: str) -> None:
         """Ends the time in which a closed account can be kept."""
@@ -123,9 +121,7 @@ class AccountDeletion:
                 return None
             return await self._announce_kept(tx, user)
 
-        kept = await self._database.transaction(work)
-        self._outbox.wake_senders()
-        return kept
+        return await self._database.transaction(work)
 
     async def restore(self, user: User, actor: AuditActor) -> User | None:
         """Cancels the deletion, for an operator. A user who was disabled stays disabled.
@@ -139,9 +135,7 @@ class AccountDeletion:
             await trail.write(tx, actor, "user.restore", user.user_id, {"deleted": True}, {"deleted": False})
             return await self._announce_kept(tx, user)
 
-        kept = await self._database.transaction(work)
-        self._outbox.wake_senders()
-        return kept
+        return await self._database.transaction(work)
 
     async def _announce_kept(self, tx: Transaction, user: User) -> User:
         await record_event(tx, user.user_id, EventKind.DELETION_CANCELLED)

@@ -48,8 +48,11 @@ class CopyKeeper:
             log.info("replica.restored", users=len(self.copy), revision=self.cursor)
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        """Gives the folder back. Can be called again."""
+        with self._changing:
+            if self._file is not None:
+                self._file.close()
+            self._file = None
 
     def load(self, feed: Feed) -> None:
         """Reads everything. The copy before it stays in use meanwhile."""

@@ -6,9 +6,9 @@ from typing import Any
 from msgspec import Struct
 
 from sso.client.call import ApiCall, read_body
-from sso.client.clients import SsoClient
 from sso.client.credentials import Credentials
 from sso.perm.replica.definition import Definition
+from sso.replica.request_thread import RequestThread
 
 PAGE_USERS = 5000
 MAX_PAGE_BYTES = 512 * 1024 * 1024
@@ -28,11 +28,13 @@ class ChangesPage(Struct, frozen=True):
 class Feed:
     """Each method raises ClientError."""
 
-    def __init__(self, url: str, application_id: int, credentials: Credentials, **options: Any) -> None:
-        """``options`` are those of ``httpx.Client``."""
+    def __init__(
+        self, requests: RequestThread, url: str, application_id: int, credentials: Credentials, **options: Any
+    ) -> None:
+        """``options`` are those of ``httpx.AsyncClient``."""
         self._path = f"/api/admin/applications/{application_id}/replica"
-        options = {"timeout": ANSWER_S, **options}
-        self._client = SsoClient(url, credentials, retries=0, max_response_bytes=MAX_PAGE_BYTES, **options)
+        own = {"timeout": ANSWER_S, "retries": 0, "max_response_bytes": MAX_PAGE_BYTES}
+        self._requests, self._client = requests, requests.open_client(url, credentials, **own | options)
 
     def definition(self) -> tuple[Definition, str, float]:
         """Returns the definition, the cursor before it was read, and the time of the service."""
@@ -63,8 +65,6 @@ class Feed:
         body = self._get("/changes", wait_s, after=after, wait=wait_s)
         return ChangesPage(body["data"], body["missing"], body["next"], body["version"], body["now"], body["snapshot"])
 
-    def close(self) -> None:
-        self._client.close()
-
     def _get(self, path: str, held_s: float = 0, **query: Any) -> dict[str, Any]:
-        return self._client.send(ApiCall("GET", self._path + path, read_body, query, timeout_s=ANSWER_S + held_s))
+        call = ApiCall("GET", self._path + path, read_body, query, timeout_s=ANSWER_S + held_s)
+        return self._requests.send(self._client, call)

@@ -19,6 +19,7 @@ from sso.perm.replica.answers import CHECK, ReplicaRequest
 from sso.replica.clock import ReplicaClock
 from sso.replica.copy_keeper import CopyKeeper
 from sso.replica.feed import Feed
+from sso.replica.request_thread import RequestThread
 from sso.replica.snapshot_file import SnapshotFile
 
 MAX_STALE_S = 60.0
@@ -67,15 +68,17 @@ class Replica:
         **options: Any,
     ) -> None:
         """Without ``data_dir`` nothing is kept on disk. With ``serve_stale``, it goes on answering above
-        ``max_stale_s``, unless the service refuses the client. ``options`` are those of ``httpx.Client``, such as
-        ``verify``."""
+        ``max_stale_s``, unless the service refuses the client. ``options`` are those of
+        ``httpx.AsyncClient``, such as ``verify``."""
         self.application = application
         self._max_stale_s = max_stale_s
         self._serve_stale = serve_stale
         self._clock = ReplicaClock()
         credentials = ServiceClient(client_id, client_secret)
-        self._feed = Feed(server, application, credentials, **options)
-        self._side_feed = Feed(server, application, credentials, **{**options, "timeout": SIDE_ANSWER_S})
+        self._requests = RequestThread()
+        self._feed = Feed(self._requests, server, application, credentials, **options)
+        side_options = {**options, "timeout": SIDE_ANSWER_S}
+        self._side_feed = Feed(self._requests, server, application, credentials, **side_options)
         purpose = f"{server.rstrip('/')} {application} {client_id}"
         file = SnapshotFile(Path(data_dir), client_secret, purpose) if data_dir is not None else None
         self._keeper = CopyKeeper(self._clock, file)
@@ -89,22 +92,25 @@ class Replica:
 
     def start(self) -> None:
         """Reads the copy on disk, and begins to follow the service."""
+        self._requests.start()
         self._keeper.restore()
         if self._keeper.copy is not None:
             self._ready.set()
         self._thread.start()
 
     def wait_until_ready(self, timeout_s: float | None = None) -> bool:
-        """Waits for the first copy. Returns False after ``timeout_s``."""
-        return self._ready.wait(timeout_s)
+        """Waits for the first copy. Returns False after ``timeout_s``, or if the replica is closed without one."""
+        self._ready.wait(timeout_s)
+        return self._keeper.copy is not None
 
     def close(self) -> None:
+        """Ends everything that waits for the service at this moment. Can be called again."""
         self._stopped.set()
-        self._feed.close()
-        self._side_feed.close()
+        self._requests.close()
         if self._thread.is_alive():
-            self._thread.join(SIDE_ANSWER_S)
+            self._thread.join()
         self._keeper.close()
+        self._ready.set()
 
     def __enter__(self) -> Self:
         self.start()
@@ -197,7 +203,7 @@ class Replica:
     def _catch_up(self, revision: str) -> None:
         """Reads changes until the copy has the revision. Raises ReplicaUnavailable."""
         deadline = time.monotonic() + REVISION_WAIT_S
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not self._stopped.is_set():
             with self._catching_up:  # one request at a time for all that wait
                 if self.reaches(revision):
                     return

@@ -95,9 +95,7 @@ class LinkConflicts:
 
         The caller has checked that the player has signed in to the account of the owner. Raises LastWayToSignIn.
         """
-        moved = await self._database.transaction(self._move, conflict)
-        self._links.wake_senders()
-        return moved
+        return await self._database.transaction(self._move, conflict)
 
     async def _move(self, tx: Transaction, conflict: LinkConflict) -> bool:
         owner, claimant = conflict.owner, conflict.claimant

@@ -18,7 +18,7 @@ from sso.core.ids import record_id
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
-from sso.db.transaction import Runner, Transaction
+from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 from sso.upstream.identity_store import (
@@ -98,11 +98,9 @@ class LinkedIdentities:
             return True
 
         try:
-            linked = await self._database.transaction(work)
+            return await self._database.transaction(work)
         except UniqueViolation:
             raise IdentityTaken from None
-        self._outbox.wake_senders()
-        return linked
 
     async def insert(
         self, tx: Transaction, user_id: str, provider: IdentityProvider, identity: UpstreamIdentity
@@ -134,21 +132,18 @@ class LinkedIdentities:
             await audit_unlink(tx, actor, user.user_id, link_id)
             return True
 
-        unlinked = await self._database.transaction(work)
-        self._outbox.wake_senders()
-        return unlinked
+        return await self._database.transaction(work)
 
-    async def notify_of_move(self, tx: Runner, owner: User, user: User, provider_name: str, identity_name: str) -> None:
+    async def notify_of_move(
+        self, tx: Transaction, owner: User, user: User, provider_name: str, identity_name: str
+    ) -> None:
         """Tells both users that an identity was moved from one to the other, as after an unlink and a link."""
         await self._notify(tx, owner, UNLINKED_SUBJECT, Text(UNLINKED, provider=provider_name))
         if user.login:  # a guest has no address
             change = Text(LINKED, provider=provider_name, identity=identity_name)
             await self._notify(tx, user, LINKED_SUBJECT, change)
 
-    def wake_senders(self) -> None:
-        self._outbox.wake_senders()
-
-    async def _notify(self, tx: Runner, user: User, subject: Text, change: Text) -> None:
+    async def _notify(self, tx: Transaction, user: User, subject: Text, change: Text) -> None:
         content = MailContent(Text(subject, service=self._brand.name), (change, ADVICE))
         await self._outbox.put(tx, user.login, content, user.lang)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
+from sso.change_stream.sequencer import TOPIC
 from sso.core.encryption import Keyring
 from sso.core.errors import Conflict
 from sso.core.field_errors import FieldError
@@ -55,7 +56,7 @@ async def change_webhook(
     *,
     disabled: bool | None,
 ) -> None:
-    """Changes a webhook that the caller has locked. None keeps a value."""
+    """Changes a webhook that the caller has locked. None keeps a value. What it failed to get is tried at once."""
     webhook = await webhook_store.change_webhook(
         tx,
         keyring,
@@ -67,6 +68,7 @@ async def change_webhook(
     )
     after = webhook.json() | ({} if secret is None else {"secret": secret})
     await trail.write(tx, actor, "webhook.save", webhook.webhook_id, before.json(), after)
+    tx.publish_after_commit(TOPIC)
 
 
 async def delete_webhook(tx: Transaction, actor: AuditActor, webhook: Webhook) -> None:
@@ -81,4 +83,5 @@ async def retry_failed(tx: Transaction, actor: AuditActor, webhook: Webhook, ids
     count = await webhook_store.retry_failed(tx, webhook.webhook_id, numbers)
     after = {"ids": None if ids is None else list(ids), "events": count}
     await trail.write(tx, actor, "webhook.retry", webhook.webhook_id, None, after)
+    tx.publish_after_commit(TOPIC)
     return count

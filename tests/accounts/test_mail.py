@@ -17,11 +17,12 @@ from sso.core.encryption import Keyring
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.delivery.due_queue import DueQueue
 from sso.log import current_request_id
 from sso.mail import sender as sender_module
 from sso.mail.content import MailContent
-from sso.mail.outbox import Outbox
+from sso.mail.outbox import TOPIC, Outbox
 from sso.mail.sender import MAX_TRIES, build_mail_sender
 from sso.mail.smtp import Delivery
 from tests.kit.conditions import until_true
@@ -68,7 +69,21 @@ def mail_sender(
 
 
 async def put(database: Database, keyring: Keyring, recipient: str = "ann@example.com") -> None:
-    await database.transaction(lambda tx: Outbox(keyring, build_bus(database), BRAND).put(tx, recipient, CONTENT, "en"))
+    await database.transaction(Outbox(keyring, BRAND).put, recipient, CONTENT, "en")
+
+
+async def test_mail_wakes_the_senders_when_its_transaction_commits(database: Database, keyring: Keyring) -> None:
+    async def fail(tx: Transaction) -> None:
+        await Outbox(keyring, BRAND).put(tx, "ann@example.com", CONTENT, "en")
+        raise KeyError
+
+    published: list[str] = []
+    database.publish_topic = published.append
+    with pytest.raises(KeyError):
+        await database.transaction(fail)
+    assert published == []
+    await put(database, keyring)
+    assert published == [TOPIC]
 
 
 async def deliver(database: Database, sender: QueueAndBus) -> list[Any]:

@@ -4,8 +4,6 @@ The specification's endpoints, the management API, documents of desired state, c
 and the forms of the console are compared by the audit entries, the change events and the stored record.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
 from zlib import crc32
 
 import pytest
@@ -14,25 +12,9 @@ from tests.adapters.operation import Operation
 from tests.adapters.operations import OPERATIONS
 from tests.adapters.world import CommandPlace, Refused, Trace, Way, World
 from tests.adapters.wrong_input import WRONG, WrongInput
-from tests.console.conftest import ConsoleBrowser
-from tests.kit.builders import PASSWORD
 from tests.kit.long_tests import usual_part
-from tests.kit.server import Server, run_sso
-from tests.perm.endpoints.conftest import Studio, studio
-
-__all__ = ["studio"]
 
 EXPECTED = "management API"  # the way that the others are compared with
-
-
-@pytest.fixture(scope="module")
-def world(server: Server, studio: Studio, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    folder: Path = tmp_path_factory.mktemp("adapters")
-    arguments = ("--server", server.base_url, "login", "--login", studio.root.login, "--password-stdin")
-    login = run_sso(folder, *arguments, stdin=f"{PASSWORD}\n", XDG_CONFIG_HOME=str(folder))
-    assert login.returncode == 0, login.stderr
-    with ConsoleBrowser(server, studio.root) as browser:
-        yield World(server, studio, browser, folder)
 
 
 def traced(world: World, operation: Operation, way: Way) -> Trace:

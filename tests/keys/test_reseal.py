@@ -51,9 +51,8 @@ async def fill_users(services: Services) -> None:
 
 async def fill_outbox(services: Services) -> None:
     content = MailContent(Text("subject"), (Text("The code is:"),), code="123456")
-    await Outbox(services.keyring, services.bus, services.brand).put(
-        services.database, "ann@example.com", content, "en"
-    )
+    outbox = Outbox(services.keyring, services.brand)
+    await services.database.transaction(outbox.put, "ann@example.com", content, "en")
 
 
 async def fill_recovery_codes(services: Services) -> None:

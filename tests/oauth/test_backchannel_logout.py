@@ -7,7 +7,6 @@ from typing import Any
 import jwt as pyjwt
 import pytest
 
-from sso.mail.outbox import TOPIC
 from tests.kit.browser import Browser as PageBrowser
 from tests.kit.browser import fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD
@@ -117,17 +116,10 @@ def delete_account(server: Server, browser: Browser, site: Site) -> None:
 
 def disable_user(server: Server, browser: Browser, site: Site) -> None:
     server.sso("user", "disable", browser.login)
-    wake_senders(server)
 
 
 def set_password(server: Server, browser: Browser, site: Site) -> None:
     server.sso("user", "set-password", browser.login, "--password-stdin", stdin="another one, longer\n")
-    wake_senders(server)
-
-
-def wake_senders(server: Server) -> None:
-    """A command does not wake them. They look regularly, in the tests only every 20 seconds."""
-    query(server, "SELECT pg_notify('sso', $1)", TOPIC)
 
 
 def remove_site(server: Server, browser: Browser, site: Site) -> None:

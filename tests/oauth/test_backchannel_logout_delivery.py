@@ -18,6 +18,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.delivery.due_queue import DueQueue
 from sso.doctor.checks import check
+from sso.mail.outbox import TOPIC
 from sso.services import Services
 from tests.kit.builders import add_user
 from tests.kit.conditions import until_true
@@ -96,6 +97,16 @@ async def test_notification_is_queued_only_if_the_transaction_commits(services: 
     assert await notifications(services) == []
     await services.database.transaction(end_site_sessions, user.user_id)
     assert len(await notifications(services)) == 1
+
+
+async def test_senders_are_woken_if_a_site_is_notified(services: Services, receiver: LogoutReceiver) -> None:
+    user = await add_user(services)
+    published: list[str] = []
+    services.database.publish_topic = published.append
+    await services.database.transaction(end_site_sessions, user.user_id)
+    assert published == []
+    await end_sessions(services, receiver.uri)
+    assert published == [TOPIC]
 
 
 async def test_failed_notification_is_retried_until_the_site_accepts_it(

@@ -207,14 +207,8 @@ def _condition(random: Random, users: list[str]) -> dict[str, Any]:
     )
 
 
-# A replica that ends waits for the response to the request that the service holds, so the tests let it be held shortly.
-SHORT_POLLS = {"sso.replica.replica.POLL_S": 1}
-
-
 @pytest.fixture
-def game(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> Game:
-    for name, seconds in SHORT_POLLS.items():
-        monkeypatch.setattr(name, seconds)
+def game(studio: Studio) -> Game:
     return Game(studio)
 
 

@@ -10,12 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.kit.constants import changed
 from tests.kit.forked_program import ForkedProcess
 from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.ports import is_listening
 from tests.kit.server import Server, clean_environment, run_sso, until
-from tests.replica.conftest import SHORT_POLLS, Game, role
+from tests.replica.conftest import Game, role
 
 
 class SidecarProcess:
@@ -25,7 +24,7 @@ class SidecarProcess:
         arguments = ["replica", "--server", game.studio.server.base_url]
         arguments += ["--application", str(game.app), "--bind", "127.0.0.1:0", "--data-dir", str(folder)]
         arguments += ["--client-id", game.client_id, "--client-secret-file", str(secret), *options]
-        environment = clean_environment(**changed(SHORT_POLLS))
+        environment = clean_environment()
         self.process = ForkedProcess(arguments, env=environment, cwd=folder.parent)
         assert self.process.stdout is not None
         address = self.process.stdout.readline().split()[-1]

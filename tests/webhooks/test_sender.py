@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import trio
 
+from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
+from sso.change_stream.sequencer import TOPIC
 from sso.change_stream.store import number_events
 from sso.config import Settings
 from sso.core.encryption import Keyring
@@ -17,6 +19,7 @@ from sso.db.clock_sync import measure_clock
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.services import Services, build
+from sso.webhooks import operations
 from sso.webhooks.delivery_store import DeliveryStore
 from sso.webhooks.model import Webhook
 from sso.webhooks.sender import FIRST_PAUSE_S, LAST_PAUSE_S, PAGE, retry_policy
@@ -213,3 +216,14 @@ def test_pauses_grow_and_the_first_is_short() -> None:
     assert FIRST_PAUSE_S * 0.8 <= pauses[0] <= FIRST_PAUSE_S * 1.2
     assert all(LAST_PAUSE_S * 0.8 <= pause <= LAST_PAUSE_S * 1.2 for pause in pauses[10:])
     assert len({retry_policy().pause_s(1) for _ in range(20)}) > 1
+
+
+async def test_changed_webhook_and_events_that_are_sent_again_wake_the_senders(services: Services) -> None:
+    webhook, actor = await add(services, "https://receiver.example.com/"), AuditActor()
+    published: list[str] = []
+    services.database.publish_topic = published.append
+    values = actor, services.keyring, webhook, None, None, ("users",)
+    await services.database.transaction(operations.change_webhook, *values, disabled=None)
+    assert published == [TOPIC]
+    await services.database.transaction(operations.retry_failed, actor, webhook, None)
+    assert published == [TOPIC, TOPIC]

@@ -65,9 +65,7 @@ class EmailChange:
             await self._outbox.put(tx, login, mail, language)
             return 0
 
-        wait_s = await self._database.transaction(work)
-        self._outbox.wake_senders()
-        return wait_s
+        return await self._database.transaction(work)
 
     async def pending(self, user: User) -> str:
         """Returns the new address that has not been confirmed yet, or ""."""

@@ -19,7 +19,6 @@ from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.db.errors import UniqueViolation
 from sso.db.transaction import Transaction
-from sso.mail.outbox import Outbox
 from sso.signals.recording import record_new_address
 
 Result = TypeVar("Result")
@@ -42,10 +41,9 @@ class AddressLink(Struct, frozen=True):
 
 
 class NewLogin:
-    def __init__(self, users: UserStore, links: MailedLinks, outbox: Outbox, logins: LoginWrites) -> None:
+    def __init__(self, users: UserStore, links: MailedLinks, logins: LoginWrites) -> None:
         self._users = users
         self._links = links
-        self._outbox = outbox
         self._logins = logins
 
     async def find(self, purpose: str, secret: str) -> AddressLink | None:
@@ -74,10 +72,8 @@ class NewLogin:
         return True
 
     async def write(self, user_id: str, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
-        """Runs a transaction that sets an address, and sends its mails. Raises AddressTaken."""
+        """Runs a transaction that sets an address. Raises AddressTaken."""
         try:
-            result = await self._logins.write_login(user_id, work)
+            return await self._logins.write_login(user_id, work)
         except UniqueViolation:
             raise AddressTaken from None
-        self._outbox.wake_senders()
-        return result

@@ -97,7 +97,6 @@ class EmailUndo:
                 await record_event(tx, user.user_id, EventKind.EMAIL_UNDO_ENDED)
 
         await self._database.transaction(work)
-        self._outbox.wake_senders()
 
     async def undo(self, secret: str) -> str | UndoWaits | None:
         """Restores the address that the account had before, whatever has changed since, and revokes everything issued.

@@ -38,9 +38,7 @@ class EmailVerification:
             await self._outbox.put(tx, user.login, _mail(url, self._brand.name), language)
             return True
 
-        is_sent = await self._database.transaction(work)
-        self._outbox.wake_senders()
-        return is_sent
+        return await self._database.transaction(work)
 
     async def wait_s(self, user: User) -> int:
         """Returns the seconds until the next mail may be sent; 0 if it may be sent now."""

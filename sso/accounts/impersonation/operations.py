@@ -87,7 +87,6 @@ class Impersonations(Struct, frozen=True):
         """Uses the link up, and tells the player. Returns the visit and the secret of its cookie, or None."""
         secret = secret_token()
         started = await self.database.transaction(self._start, link_secret, secret, address)
-        self.outbox.wake_senders()
         return (started, secret) if started else None
 
     async def _start(self, tx: Transaction, link_secret: str, secret: str, address: Address) -> Impersonation | None:

@@ -137,8 +137,8 @@ class PasskeyAuthentication:
     async def _report_copy(self, user: User) -> None:
         """The counter went back: the passkey may have been copied from a damaged or stolen device."""
         log.warning("passkey.copy_suspected", user_id=user.user_id)
-        await self._outbox.put(self._database, user.login, _copy_mail(self._brand.name), user.lang)
-        self._outbox.wake_senders()
+        mail = _copy_mail(self._brand.name)
+        await self._database.transaction(self._outbox.put, user.login, mail, user.lang)
 
 
 def _is_expected_owner(owner: User, user_id: str, handle: bytes | None) -> bool:

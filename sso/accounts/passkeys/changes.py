@@ -71,11 +71,9 @@ class PasskeyChanges:
 
     async def _run(self, work: Callable[[Transaction], Awaitable[FactorChange | None]]) -> FactorChange | None:
         try:
-            change = await self._database.transaction(work)
+            return await self._database.transaction(work)
         except PasskeyNotChanged:
             return None
-        self._factor_changes.wake_senders()
-        return change
 
 
 def user_handle(user: User, challenge: bytes) -> bytes:

@@ -80,7 +80,6 @@ class ResetRequests:
 
     async def handle(self, request: ResetRequest) -> None:
         await self._database.transaction(self._send_link, request)
-        self._outbox.wake_senders()
 
     async def _send_link(self, tx: Transaction, request: ResetRequest) -> None:
         row = await lock_user_for_reset(tx, request.login)

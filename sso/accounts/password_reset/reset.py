@@ -12,7 +12,6 @@ from sso.accounts.password_reset.requests import PURPOSE
 from sso.accounts.user_store import UserStore, lock_user
 from sso.db.database import Database
 from sso.db.transaction import Transaction
-from sso.mail.outbox import Outbox
 
 
 class PendingReset(Struct, frozen=True):
@@ -29,14 +28,11 @@ class PendingReset(Struct, frozen=True):
 
 
 class PasswordReset:
-    def __init__(
-        self, database: Database, users: UserStore, links: MailedLinks, changes: PasswordChanges, outbox: Outbox
-    ) -> None:
+    def __init__(self, database: Database, users: UserStore, links: MailedLinks, changes: PasswordChanges) -> None:
         self._database = database
         self._users = users
         self._links = links
         self._changes = changes
-        self._outbox = outbox
 
     async def find(self, secret: str) -> PendingReset | None:
         """Returns None if the link was used, has expired or does not exist, or if its user is disabled.
@@ -67,6 +63,4 @@ class PasswordReset:
                 await remove_earlier_links(tx, user.user_id)
             return user
 
-        changed = await self._database.transaction(work)
-        self._outbox.wake_senders()
-        return changed
+        return await self._database.transaction(work)

@@ -43,9 +43,7 @@ class Invitations:
                 await self._outbox.put(tx, login, invitation_mail(self._brand.name, link, days), language)
             return link
 
-        link = await self._database.transaction(work)
-        self._outbox.wake_senders()
-        return link
+        return await self._database.transaction(work)
 
     async def list(self, after_us: int = 0, after_id: str = "", limit: int | None = None) -> list[Invitation]:
         """Returns the invitations that can still be used, oldest first, after the one with this time and id."""

@@ -69,9 +69,7 @@ class AddressVerification:
             await self._outbox.put(tx, login, existing if is_known else content, language)
             return 0
 
-        wait_s = await self._database.transaction(work)
-        self._outbox.wake_senders()
-        return wait_s
+        return await self._database.transaction(work)
 
     async def pending_login(self, visit: str) -> str | None:
         """Returns the address to which the last code of this browser was mailed, or None if there is none."""

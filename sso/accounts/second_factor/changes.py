@@ -81,9 +81,7 @@ class SecondFactorChanges:
                 return None
             return await self.finish(tx, user, factor, change, event)
 
-        changed = await self._database.transaction(work)
-        self.wake_senders()
-        return changed
+        return await self._database.transaction(work)
 
     async def finish(
         self,
@@ -98,7 +96,7 @@ class SecondFactorChanges:
     ) -> FactorChange:
         """Does what every change of a factor entails, in its transaction: revocation, notice, history, recovery codes.
 
-        ``user`` is the user before the change. Call ``wake_senders`` after the commit.
+        ``user`` is the user before the change.
         """
         if revoke:
             await revoke_everything(tx, user.user_id)
@@ -108,9 +106,6 @@ class SecondFactorChanges:
         await record_event(tx, user.user_id, event, **detail)
         changed_user = await get_user(tx, user.user_id)
         return FactorChange(changed_user, await self._update_recovery_codes(tx, user, changed_user))
-
-    def wake_senders(self) -> None:
-        self._outbox.wake_senders()
 
     async def _update_recovery_codes(self, tx: Transaction, before: User, after: User) -> tuple[str, ...]:
         """Makes codes with the first factor, and deletes them with the last one."""

@@ -115,9 +115,7 @@ class SecondFactors:
             await self._outbox.put(tx, user.login, content, language)
             return 0
 
-        wait_s = await self._database.transaction(work)
-        self._outbox.wake_senders()
-        return wait_s
+        return await self._database.transaction(work)
 
     def code_life_s(self, _user: User) -> int:
         """How long a mailed code works."""
@@ -163,7 +161,6 @@ class SecondFactors:
                 await self._outbox.put(tx, user.login, content, user.lang)
 
         await self._database.transaction(work)
-        self._outbox.wake_senders()
 
 
 async def _code_wait(runner: Runner, user: User) -> int:

@@ -65,9 +65,7 @@ class RecoveryCodes:
             await self._outbox.put(tx, user.login, content, user.lang)
             return codes
 
-        codes = await self._database.transaction(work)
-        self._outbox.wake_senders()
-        return codes
+        return await self._database.transaction(work)
 
     async def use(self, user: User, code: str) -> bool:
         """Uses up a code, in the form of ``normalized_code``. Returns False if the user has no such code."""
@@ -84,9 +82,7 @@ class RecoveryCodes:
             await self._outbox.put(tx, user.login, _used_mail(self._brand.name, left), user.lang)
             return True
 
-        used = await self._database.transaction(work)
-        self._outbox.wake_senders()
-        return used
+        return await self._database.transaction(work)
 
     async def count_left(self, user_id: str) -> int:
         return await count_recovery_codes(self._database, user_id)

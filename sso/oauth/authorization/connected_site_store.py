@@ -1,7 +1,5 @@
 """The sites with access to a user's account."""
 
-from collections.abc import Callable
-
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.ports import ConnectedSite
 from sso.backchannel_logout.store import end_site_sessions
@@ -49,9 +47,8 @@ _REMOVE = tuple(
 
 
 class ConnectedSites:
-    def __init__(self, database: Database, wake_senders: Callable[[], None]) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._wake_senders = wake_senders
 
     async def list(self, user_id: str) -> list[ConnectedSite]:
         rows = await self._database.rows(_LIST, user_id=user_id)
@@ -63,7 +60,6 @@ class ConnectedSites:
         The site must ask again. It is notified that the user's sessions have ended, if it wants to be.
         """
         await self._database.transaction(_remove, user_id, client_id)
-        self._wake_senders()
 
 
 async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:
