@@ -71,9 +71,14 @@ class App(FastQuart):
         return await super().send_static_file(filename)
 
 
+def compile_templates() -> None:
+    """Compiles the templates that ``build_app`` needs. Processes that are forked afterwards need not compile them."""
+    pages.install(_create_app().jinja_env)
+
+
 def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio:
     settings = services.settings
-    app = App("sso", template_folder="web/templates", static_folder="web/static")
+    app = _create_app()
     app.json = OrjsonProvider(app)
     app.url_map.merge_slashes = False  # otherwise it redirects to the host that the client sent
     app.config.update(
@@ -85,7 +90,6 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
-    install_translations(app.jinja_env)
     services.brand.observe(partial(brand.install, app.jinja_env))
     app.jinja_env.globals["minimum_age"] = settings.minimum_age
     app.jinja_env.globals["docs"] = settings.shows_docs
@@ -109,6 +113,12 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         show_reasons=settings.is_loopback,
     ).register(app)
     app.static_responses = static_key_responses(services.keys, dict(data_headers(https=settings.https)), access_log)
+    return app
+
+
+def _create_app() -> App:
+    app = App("sso", template_folder="web/templates", static_folder="web/static")
+    install_translations(app.jinja_env)
     return app
 
 

@@ -39,6 +39,7 @@ from sso.serve.handover import offer_listeners, stop_service
 from sso.serve.http1.balance import WorkerSlots
 from sso.serve.operator_socket import operator_listener
 from sso.serve.privileges import drop_privileges
+from sso.serve.process_tuning import enable_garbage_collector
 from sso.serve.service_listeners import ServiceListeners, open_listeners
 from sso.serve.supervisor import Supervisor
 from sso.telemetry import metrics
@@ -97,7 +98,8 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
             stack.callback(shutil.rmtree, metrics.prepare_multiprocess_directory(), ignore_errors=True)
         if settings.database_url is None and set_wal_archive(settings.data_dir, settings.wal_archive):
             log.warning("embedded_postgres.archiving_disabled", reason="SSO_WAL_ARCHIVE is no longer set")
-        dsn = stack.enter_context(migrated_database(settings, _import_worker, wait=True, in_child=True))
+        prepare = partial(_prepare_workers, with_apply=document is not None)
+        dsn = stack.enter_context(migrated_database(settings, prepare, wait=True, in_child=True))
         gc.freeze()  # workers share the pages of what was made since the imports, too
         if document is not None:
             _apply_first(ctx, document)
@@ -142,10 +144,14 @@ def _require_telemetry_packages(settings: Settings) -> None:
             ) from None
 
 
-def _import_worker() -> None:
-    """Imports the worker's modules before the fork, so that workers start quickly and share the memory."""
+def _prepare_workers(*, with_apply: bool) -> None:
+    """Imports modules and compiles templates before the fork, so that workers start quickly and share the memory."""
+    from sso.app import compile_templates
+
     importlib.import_module("sso.worker")
-    importlib.import_module("sso.cli.apply")
+    if with_apply:
+        importlib.import_module("sso.cli.apply")
+    compile_templates()
     gc.freeze()
 
 
@@ -161,7 +167,7 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
 
     def workers(current: Settings) -> ChildRole:
         def run(ready: ReadyPipe, number: int) -> None:
-            gc.enable()
+            enable_garbage_collector()
             _exit_on_sigterm()  # while the worker starts and after it has stopped: the exit code stays 0
             for listener in listeners.metrics:
                 listener.close()
@@ -180,13 +186,16 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second SIGTERM must not change the exit code
 
     def helper_role(name: str, work: Callable[[ReadyPipe], None]) -> ChildRole:
-        """Returns the role of a process that serves no requests. It closes the listeners, which only workers keep."""
+        """Returns the role of a process that serves no requests, so workers do not wait for it.
+
+        It closes the listeners, which only workers keep.
+        """
 
         def run(ready: ReadyPipe, _: int) -> None:
             listeners.close_requests()
             work(ready)
 
-        return ChildRole(name, run)
+        return ChildRole(name, run, awaited=False)
 
     def roles(current: Settings) -> list[ChildRole]:
         watched = [] if current.database_url else [helper_role("database", partial(_keep_database, current.data_dir))]

@@ -25,8 +25,12 @@ class StatementOrigin:
 
     def _constant(self, statement: object) -> str:
         module = sys.modules.get(self._module)
-        for name, value in list(vars(module).items()) if module else ():
-            if value is statement or any(item is statement for item in _items(value)):
+        values = list(vars(module).items()) if module else []
+        for name, value in values:
+            if value is statement:
+                return name.lstrip("_")
+        for name, value in values:
+            if any(item is statement for item in _items(value)):
                 return name.lstrip("_")
         return ""
 

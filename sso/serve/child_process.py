@@ -38,12 +38,14 @@ class ChildRole(Struct, frozen=True):
     """A kind of child process: the function that it runs, and the number of processes.
 
     `run` gets a ReadyPipe and its number within the role, counted from 1; a replacement has the number of the process
-    that it replaces. It ends by returning or with SystemExit, and must handle SIGTERM once it has reported ready.
+    that it replaces. It ends by returning or with SystemExit, and must handle SIGTERM once it has reported ready. The
+    roles after it start when it is ready or, if it is not `awaited`, at the same time.
     """
 
     name: str
     run: Callable[[ReadyPipe, int], None]
     count: int = 1
+    awaited: bool = True
 
     def __post_init__(self) -> None:
         if self.count < 1:

@@ -9,9 +9,16 @@ _MAX_OPEN_FILES = 1 << 20  # more than a worker can use; a hard limit of "unlimi
 _THRESHOLDS = (5_000, 1_000, 100)
 
 
+def enable_garbage_collector() -> None:
+    """Enables it, with thresholds at which it rarely collects the older generations."""
+    gc.set_threshold(*_THRESHOLDS)
+    gc.enable()
+
+
 def tune_process() -> None:
+    """Call it when the objects exist that the process keeps: they are excluded from garbage collection."""
     raise_open_file_limit()
-    tune_garbage_collector()
+    gc.freeze()  # without a collection, which would take a tenth of the start of a worker and find nothing
 
 
 def raise_open_file_limit() -> None:
@@ -20,10 +27,3 @@ def raise_open_file_limit() -> None:
     limit = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < limit:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-
-
-def tune_garbage_collector() -> None:
-    """Excludes all current objects from collection, and collects the older generations less often."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_THRESHOLDS)

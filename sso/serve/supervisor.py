@@ -39,7 +39,7 @@ class _StartFailed(Exception):
 class Supervisor:
     """Runs the roles until SIGTERM or SIGINT. Roles start in the order of the list, and stop in reverse order.
 
-    The processes of a role are started when the roles before it are ready. SIGHUP calls `reload` for new roles
+    The processes of a role are started when the awaited roles before it are ready. SIGHUP calls `reload` for new roles
     (without it the same roles are used) and replaces the workers; the other roles stay as they are until a restart.
     """
 
@@ -94,7 +94,9 @@ class Supervisor:
         for role in self._roles:
             slots.extend(ProcessSlot(role, number) for number in range(1, role.count + 1))
             self._processes.fill_slots()
-            self._wait_until(lambda: all(slot.is_ready for slot in slots))
+            if role.awaited:
+                self._wait_until(lambda: all(slot.is_ready for slot in slots))
+        self._wait_until(lambda: all(slot.is_ready for slot in slots))
         self._started = True
         _log.info("supervisor.started", count=len(self._processes.children))
         if self._on_ready:

@@ -35,6 +35,20 @@ supervise(ChildRole("database", slow), ChildRole("worker", serve("worker"), coun
     assert len(supervisor.events("ready")) == 1
 
 
+def test_roles_do_not_wait_for_one_that_is_not_awaited_but_readiness_does(start: Start) -> None:
+    supervisor = start("""
+def slow(ready, number):
+    wait_for_file("proceed")
+    serve("database")(ready, number)
+supervise(ChildRole("database", slow, awaited=False), ChildRole("worker", serve("worker")))
+""")
+    supervisor.wait_for("worker", "start")
+    supervisor.create("proceed")
+    supervisor.wait_for("ready")
+    assert [line[0] for line in supervisor.events()] == ["worker", "database", "ready"]
+    assert supervisor.stop() == 0
+
+
 def test_killed_process_is_restarted(start: Start) -> None:
     supervisor = start('supervise(ChildRole("worker", serve("worker"), 2))')
     supervisor.wait_for("ready")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from jinja2 import DictLoader, Environment
 
+from sso.app import compile_templates
 from sso.web.template_cache import CompiledTemplates
 
 
@@ -35,3 +36,12 @@ def test_second_environment_compiles_nothing(cache: CompiledTemplates) -> None:
 def test_changed_template_is_compiled_again(cache: CompiledTemplates) -> None:
     assert environment(cache, "old").get_template("page.html").render() == "old"
     assert environment(cache, "new").get_template("page.html").render() == "new"
+
+
+def test_second_application_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        pytest.fail("a template is compiled again")
+
+    compile_templates()
+    monkeypatch.setattr(Environment, "compile", refuse)
+    compile_templates()
