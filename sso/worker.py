@@ -196,24 +196,13 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     if slot.is_first:
         await background.start(keep_running, "key files", services.permissions.key_file_import.run)
     await background.start(keep_running, "bus", services.bus.run)
-    await background.start(keep_running, "change sequencer", services.change_sequencer.run)
-    await background.start(keep_running, "keys", services.keys.run, services.bus)
-    await background.start(keep_running, "identity providers", services.upstream.provider_list.run, services.bus)
-    await background.start(keep_running, "brand", services.live_brand.run, services.bus)
-    await background.start(keep_running, "recorded requests", services.oauth.recorder.run, services.bus)
-    await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
-    await background.start(keep_running, "logout notifications", services.logout_sender.run, services.bus)
-    await background.start(keep_running, "webhooks", services.webhook_sender.run, services.bus)
-    await background.start(keep_running, "signals", services.signals.sender.run, services.bus)
-    await background.start(keep_running, "polls of signals", services.signals.polls.run)
-    await background.start(keep_running, "streams of signals", services.signals.upkeep.run)
-    await background.start(keep_running, "data requests", services.game_data.sender.run, services.bus)
-    await background.start(keep_running, "password resets", services.reset_requests.run)
-    await background.start(keep_running, "failed logins", services.password_login.rate_limiter.failed_logins.run)
-    await background.start(keep_running, "held polls", services.game_login.held_polls.run)
-    await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)
-    await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)
-    await background.start(keep_running, "load delay", services.game_login.backpressure.run)
+    async with trio.open_nursery() as starting:  # many of them read from the database first
+        for name, work, *arguments in _background_tasks(services):
+            starting.start_soon(partial(background.start, keep_running, name, work, *arguments))
+
+
+def _background_tasks(services: Services) -> list[tuple[Any, ...]]:
+    """Returns the name, the function and the arguments of each task. They start in any order."""
     settings = services.settings
     kept_days = (
         settings.audit_days,
@@ -221,12 +210,32 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
         settings.changes_days,
         settings.client_registration_days,
     )
-    await background.start(keep_running, "cleanup", cleanup.run, services.database, *kept_days)
-    await background.start(keep_running, "erasure", services.erasure.run)
-    await background.start(keep_running, "ends of bans", services.ban_expiry.run)
-    await background.start(keep_running, "time windows", services.permissions.window_changes.run)
-    await background.start(keep_running, "guests", services.players.expiry.run)
-    await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
+    return [
+        ("change sequencer", services.change_sequencer.run),
+        ("keys", services.keys.run, services.bus),
+        ("identity providers", services.upstream.provider_list.run, services.bus),
+        ("brand", services.live_brand.run, services.bus),
+        ("recorded requests", services.oauth.recorder.run, services.bus),
+        ("mail", services.mail_sender.run, services.bus),
+        ("logout notifications", services.logout_sender.run, services.bus),
+        ("webhooks", services.webhook_sender.run, services.bus),
+        ("signals", services.signals.sender.run, services.bus),
+        ("polls of signals", services.signals.polls.run),
+        ("streams of signals", services.signals.upkeep.run),
+        ("data requests", services.game_data.sender.run, services.bus),
+        ("password resets", services.reset_requests.run),
+        ("failed logins", services.password_login.rate_limiter.failed_logins.run),
+        ("held polls", services.game_login.held_polls.run),
+        ("claim leases", services.game_login.claim_leases.run),
+        ("heartbeats", services.game_login.socket_registry.run),
+        ("load delay", services.game_login.backpressure.run),
+        ("cleanup", cleanup.run, services.database, *kept_days),
+        ("erasure", services.erasure.run),
+        ("ends of bans", services.ban_expiry.run),
+        ("time windows", services.permissions.window_changes.run),
+        ("guests", services.players.expiry.run),
+        ("forwarding monitor", services.forwarding.run, services.database),
+    ]
 
 
 def _load(services: Services) -> dict[str, Callable[[], int]]:
