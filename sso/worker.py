@@ -196,13 +196,14 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     if slot.is_first:
         await background.start(keep_running, "key files", services.permissions.key_file_import.run)
     await background.start(keep_running, "bus", services.bus.run)
+    await background.start(keep_running, "keys", services.keys.run, services.bus)  # before anything signs
     async with trio.open_nursery() as starting:  # many of them read from the database first
         for name, work, *arguments in _background_tasks(services):
             starting.start_soon(partial(background.start, keep_running, name, work, *arguments))
 
 
 def _background_tasks(services: Services) -> list[tuple[Any, ...]]:
-    """Returns the name, the function and the arguments of each task. They start in any order."""
+    """Returns the name, the function and the arguments of each task. They start in any order, once keys are loaded."""
     settings = services.settings
     kept_days = (
         settings.audit_days,
@@ -212,7 +213,6 @@ def _background_tasks(services: Services) -> list[tuple[Any, ...]]:
     )
     return [
         ("change sequencer", services.change_sequencer.run),
-        ("keys", services.keys.run, services.bus),
         ("identity providers", services.upstream.provider_list.run, services.bus),
         ("brand", services.live_brand.run, services.bus),
         ("recorded requests", services.oauth.recorder.run, services.bus),

@@ -13,7 +13,7 @@ from quart import Response, request
 
 from sso.serve.http1.server import serve
 from sso.serve.hypercorn_server import serve_with_hypercorn
-from sso.serve.process_tuning import tune_process
+from sso.serve.process_tuning import enable_garbage_collector, tune_process
 from sso.serve.server_limits import ServerLimits
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.deferred_response import DeferredResponse
@@ -68,6 +68,7 @@ def quart() -> FastQuart:
 
 
 async def main(kind: str, what: str) -> None:
+    enable_garbage_collector()
     tune_process()
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
         listener.setblocking(False)

@@ -31,8 +31,8 @@ PAUSE_S = 0.02  # between two requests of each load: about half of the capacity 
 LIGHT_PAUSE_S = 0.1
 MAX_BUSY_MINUTES = 30
 GAME = "/proxy/api/gameSession"
-# Tokens expire soon, so that the tables reach their final size during the run.
-SHORT_LIVES = {"SSO_ACCESS_TTL_S": "300"}
+# Tokens and sessions of games expire soon, so that their tables reach their final size in a run of an hour.
+SHORT_LIVES = {"SSO_ACCESS_TTL_S": "300", "SSO_GSID_MAX_S": "120"}
 _SIZES = Statement(
     f"""SELECT pg_database_size(current_database()) AS "database MB",
         sum(pg_total_relation_size(relid)) FILTER (WHERE relname = ANY (CAST('{{{",".join(TABLES)}}}' AS text[])))

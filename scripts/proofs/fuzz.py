@@ -35,9 +35,9 @@ def run(minutes: float, progress: Progress) -> PartResult:
                 inputs, findings = done.result()
                 result.rounds += inputs
                 result.violations += findings
-                figures[running[done]] = {"Parser": running[done], "Inputs": inputs, "Findings": len(findings)} | {
-                    "Long runs": Session(FOLDER).count(running[done])
-                }
+                name = running[done]
+                long_runs = Session(FOLDER).count(name)
+                figures[name] = {"Parser": name, "Inputs": inputs, "Findings": len(findings), "Long runs": long_runs}
                 progress(f"{len(figures)} of {len(TARGETS)} parsers, {result.rounds:,} inputs …")
         except BaseException:
             pool.shutdown(cancel_futures=True)

@@ -62,9 +62,9 @@ def run(minutes: float, progress: Progress) -> PartResult:
             for logins in known.values():
                 server.apply({"users": [{"login": login, "password": PASSWORD} for login in logins]})
             end = Deadline(minutes)
-            for at, (name, attempt) in enumerate(ATTEMPTS.items()):
+            for number, (name, attempt) in enumerate(ATTEMPTS.items()):
                 # A page that ends early leaves its time to the others.
-                deadline = Deadline(end.seconds_left / 60 / (len(ATTEMPTS) - at))
+                deadline = Deadline(end.seconds_left / 60 / (len(ATTEMPTS) - number))
                 with Browser(server) as browser:
                     times = _measure(browser, attempt, known[name], deadline, partial(_show, progress, name))
                 t = welch(times[True], times[False])

@@ -22,6 +22,7 @@ class Hasher:
 
     So at most as many attempts as there are slots can run before their failures are counted, and the number of waiting
     callers is bounded. There are more slots than CPUs, because an attempt also reads and counts failures in its slot.
+    A hash that is renewed after a login takes none: such hashes are at most as many as the checks.
     """
 
     def __init__(self, time_cost: int, memory_kib: int, max_waiting: int = MAX_WAITING) -> None:

@@ -13,7 +13,7 @@ from sso.core.rate_window import RateWindow
 from sso.db.errors import DatabaseError
 from sso.db.failing_rows import isolate_failing_rows
 from sso.gsid.model import DELIVERED, SESSION_EXPIRED
-from sso.gsid.socket_store import SocketSession, SocketStore
+from sso.gsid.socket_store import SocketHeartbeat, SocketSession, SocketStore
 from sso.log import request_fields
 from sso.web.client_connection import FastWebSocket
 
@@ -170,19 +170,20 @@ class SocketRegistry:
 
     async def _heartbeat_batch(self, clients: list[SocketClient]) -> None:
         heartbeat = await self._store.heartbeat(clients)
-        unchanged = []
-        for client in clients:
-            if client.socket_id not in heartbeat.changed:
-                unchanged.append(client)
-                continue
-            session = heartbeat.changed[client.socket_id]
-            if session is not None and session.is_open and session.socket_id == client.socket_id:
-                client.send_heartbeat(heartbeat.ts)
-            client.send_changes(session)
-        for start in range(0, len(unchanged), MAX_SENT_PER_TURN):
-            for client in unchanged[start : start + MAX_SENT_PER_TURN]:
-                client.send_heartbeat(heartbeat.ts)
+        for start in range(0, len(clients), MAX_SENT_PER_TURN):
+            for client in clients[start : start + MAX_SENT_PER_TURN]:
+                _send_heartbeat(client, heartbeat)
             await trio.lowlevel.checkpoint()
+
+
+def _send_heartbeat(client: SocketClient, heartbeat: SocketHeartbeat) -> None:
+    if client.socket_id not in heartbeat.changed:
+        client.send_heartbeat(heartbeat.ts)
+        return
+    session = heartbeat.changed[client.socket_id]
+    if session is not None and session.is_open and session.socket_id == client.socket_id:
+        client.send_heartbeat(heartbeat.ts)
+    client.send_changes(session)
 
 
 def _close_after_failure(client: SocketClient, error: Exception) -> None:

@@ -16,7 +16,7 @@ from sso.serve.process_table import ProcessSlot, ProcessTable
 
 WORKER = "worker"  # the role that SIGHUP replaces
 
-_POLL_S = 0.01  # while a process is not ready yet; each of the three roles waits for this at a start
+_POLL_S = 0.01  # while a process is not ready yet; each awaited role waits for this at a start
 _IDLE_S = 5.0  # a safety net: everything of interest arrives as a signal
 _READY_S = 15.0  # for a new worker during a reload
 _KILL_S = 1.0
@@ -39,7 +39,7 @@ class _StartFailed(Exception):
 class Supervisor:
     """Runs the roles until SIGTERM or SIGINT. Roles start in the order of the list, and stop in reverse order.
 
-    The processes of a role are started when the awaited roles before it are ready. SIGHUP calls `reload` for new roles
+    An awaited role delays the roles after it until all roles up to it are ready. SIGHUP calls `reload` for new roles
     (without it the same roles are used) and replaces the workers; the other roles stay as they are until a restart.
     """
 

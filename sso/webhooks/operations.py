@@ -56,7 +56,7 @@ async def change_webhook(
     *,
     disabled: bool | None,
 ) -> None:
-    """Changes a webhook that the caller has locked. None keeps a value. What it failed to get is tried at once."""
+    """Changes a webhook that the caller has locked. None keeps a value. Events that failed are sent again at once."""
     webhook = await webhook_store.change_webhook(
         tx,
         keyring,

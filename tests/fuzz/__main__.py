@@ -1,7 +1,7 @@
 """The long form: ``python -m tests.fuzz [TARGET…] [--inputs N | --minutes M]``.
 
 The number of inputs that each target has had is kept in a file, so an interrupted run continues where it was, and
-several runs at a time can share the targets among them. An input that is a finding is kept beside it; ``--keep`` adds
+several runs at a time can have different targets. An input that is a finding is kept beside it; ``--keep`` adds
 it to the corpus of its target, once it is repaired.
 """
 
@@ -27,7 +27,6 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
         self.findings: list[Finding] = []
         self._shown = 0.0
 
@@ -38,6 +37,7 @@ class Session:
 
     def run(self, target: Target, *, inputs: int = 0, seconds: float = 0, seed: int = 0) -> Run:
         """Tries inputs until the target has had as many in all, or for so long."""
+        self._folder.mkdir(parents=True, exist_ok=True)
         run = Run(target, seed, self.count(target.name))
         if not inputs or inputs > run.inputs:
             run.continue_for(inputs=inputs and inputs - run.inputs, seconds=seconds, progress=self._show)
@@ -55,7 +55,10 @@ class Session:
             print(f"{run.target.name}: {run.inputs:,} inputs, {len(run.findings)} findings", file=sys.stderr)
 
     def _save(self, run: Run) -> None:
-        self._count_file(run.target.name).write_text(str(run.inputs))
+        file = self._count_file(run.target.name)
+        new = file.with_suffix(".new")
+        new.write_text(str(run.inputs))
+        new.replace(file)  # the proof may read it at any time
 
     def _count_file(self, name: str) -> Path:
         return self._folder / f"{name}.count"

@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 from jinja2 import DictLoader, Environment
 
-from sso.app import compile_templates
+from sso.app import build_app, compile_templates
+from sso.health import Health
+from sso.services import Services
+from sso.telemetry.metrics import Metrics
 from sso.web.template_cache import CompiledTemplates
 
 
@@ -38,10 +41,10 @@ def test_changed_template_is_compiled_again(cache: CompiledTemplates) -> None:
     assert environment(cache, "new").get_template("page.html").render() == "new"
 
 
-def test_second_application_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_application_of_a_worker_compiles_nothing(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         pytest.fail("a template is compiled again")
 
     compile_templates()
     monkeypatch.setattr(Environment, "compile", refuse)
-    compile_templates()
+    build_app(services, Health(), Metrics([]))

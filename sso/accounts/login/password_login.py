@@ -93,7 +93,7 @@ class PasswordLogin:
             if not matches or user is None or (user.disabled and not user.is_closed):
                 await self.rate_limiter.record_failure(attempt, user)
                 raise InvalidCredentials
-        # A correct password needs its slot no more: others are checked while this login is counted.
+        # The slot is free from here on, so that others are checked while this login is counted.
         result: T | SecondFactorRequired
         if user.second_factors or user.is_closed:
             await self.rate_limiter.record_success(attempt, clears=not user.second_factors)
@@ -186,7 +186,10 @@ class PasswordLogin:
 
     @asynccontextmanager
     async def _hashing(self, attempt: LoginAttempt) -> AsyncIterator[None]:
-        """Waits for a hashing slot before the counters are read, so that a burst cannot outrun the counters.
+        """Waits for a hashing slot before the counters are read, so that a burst of guesses cannot outrun the counters.
+
+        Failures are counted in the slot. Correct logins are counted after it, so a burst of them may exceed their limit
+        by those that are being counted.
 
         Slots are shared fairly between networks and accounts. A known device does not share its account's slots with
         unknown devices.
