@@ -92,6 +92,7 @@ def command(
 
     from sso.log import configure_logging
     from sso.replica.async_replica import AsyncReplica
+    from sso.serve.process_tuning import enable_garbage_collector
 
     secret = client_secret_file.read_text().strip() if client_secret_file else named_client_secret()
     if not secret:
@@ -109,6 +110,7 @@ def command(
         max_stale_s=max_stale,
         serve_stale=serve_stale,
     )
+    enable_garbage_collector()
     trio.run(_run, replica, address)
 
 

@@ -167,7 +167,6 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
 
     def workers(current: Settings) -> ChildRole:
         def run(ready: ReadyPipe, number: int) -> None:
-            enable_garbage_collector()
             _exit_on_sigterm()  # while the worker starts and after it has stopped: the exit code stays 0
             for listener in listeners.metrics:
                 listener.close()
@@ -227,6 +226,7 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
             )
         )
 
+    enable_garbage_collector()  # in all processes of the service: they run for long
     return Supervisor(roles(settings), on_ready=announce, on_stop=stop_listening, reload=reload).run()
 
 

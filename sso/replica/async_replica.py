@@ -23,7 +23,7 @@ class AsyncReplica:
         return self.replica.staleness
 
     async def wait_until_ready(self, timeout_s: float | None = None) -> bool:
-        """Waits for the first copy. Returns False after ``timeout_s``."""
+        """Waits for the first copy. Returns False after ``timeout_s``, or if the replica is closed without one."""
         from anyio.to_thread import run_sync
 
         return await run_sync(self.replica.wait_until_ready, timeout_s, abandon_on_cancel=True)

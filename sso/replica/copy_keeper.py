@@ -48,7 +48,7 @@ class CopyKeeper:
             log.info("replica.restored", users=len(self.copy), revision=self.cursor)
 
     def close(self) -> None:
-        """Gives the folder back. Can be called again."""
+        """Releases the lock of the folder. Can be called again."""
         with self._changing:
             if self._file is not None:
                 self._file.close()

@@ -29,11 +29,19 @@ class Feed:
     """Each method raises ClientError."""
 
     def __init__(
-        self, requests: RequestThread, url: str, application_id: int, credentials: Credentials, **options: Any
+        self,
+        requests: RequestThread,
+        url: str,
+        application_id: int,
+        credentials: Credentials,
+        *,
+        answer_s: float = ANSWER_S,
+        **options: Any,
     ) -> None:
         """``options`` are those of ``httpx.AsyncClient``."""
         self._path = f"/api/admin/applications/{application_id}/replica"
-        own = {"timeout": ANSWER_S, "retries": 0, "max_response_bytes": MAX_PAGE_BYTES}
+        self._answer_s = answer_s
+        own = {"timeout": answer_s, "retries": 0, "max_response_bytes": MAX_PAGE_BYTES}
         self._requests, self._client = requests, requests.open_client(url, credentials, **own | options)
 
     def definition(self) -> tuple[Definition, str, float]:
@@ -66,5 +74,5 @@ class Feed:
         return ChangesPage(body["data"], body["missing"], body["next"], body["version"], body["now"], body["snapshot"])
 
     def _get(self, path: str, held_s: float = 0, **query: Any) -> dict[str, Any]:
-        call = ApiCall("GET", self._path + path, read_body, query, timeout_s=ANSWER_S + held_s)
+        call = ApiCall("GET", self._path + path, read_body, query, timeout_s=self._answer_s + held_s)
         return self._requests.send(self._client, call)

@@ -77,8 +77,7 @@ class Replica:
         credentials = ServiceClient(client_id, client_secret)
         self._requests = RequestThread()
         self._feed = Feed(self._requests, server, application, credentials, **options)
-        side_options = {**options, "timeout": SIDE_ANSWER_S}
-        self._side_feed = Feed(self._requests, server, application, credentials, **side_options)
+        self._side_feed = Feed(self._requests, server, application, credentials, answer_s=SIDE_ANSWER_S, **options)
         purpose = f"{server.rstrip('/')} {application} {client_id}"
         file = SnapshotFile(Path(data_dir), client_secret, purpose) if data_dir is not None else None
         self._keeper = CopyKeeper(self._clock, file)
@@ -91,12 +90,21 @@ class Replica:
         self._thread = threading.Thread(target=self._follow, name="replica", daemon=True)
 
     def start(self) -> None:
-        """Reads the copy on disk, and begins to follow the service."""
-        self._requests.start()
-        self._keeper.restore()
-        if self._keeper.copy is not None:
-            self._ready.set()
-        self._thread.start()
+        """Reads the copy on disk, and begins to follow the service. If it fails, the replica is closed."""
+        if self._stopped.is_set() or self._thread.ident is not None:
+            raise RuntimeError("a replica can be started once, and not after it was closed")
+        try:
+            self._keeper.restore()
+            if self._keeper.copy is not None:
+                self._ready.set()
+            self._requests.start()
+            self._thread.start()
+        except BaseException:
+            self.close()
+            raise
+        if self._stopped.is_set():  # by another thread, which may have found nothing to end yet
+            self.close()
+            raise RuntimeError("the replica was closed while it started")
 
     def wait_until_ready(self, timeout_s: float | None = None) -> bool:
         """Waits for the first copy. Returns False after ``timeout_s``, or if the replica is closed without one."""

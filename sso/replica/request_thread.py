@@ -5,6 +5,7 @@ number of the socket may belong to something else by then. So one thread sends t
 which can cancel them while they resolve a name, connect, or wait for a response.
 """
 
+import os
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
@@ -27,9 +28,11 @@ class RequestThread:
         self._clients: list[AsyncSsoClient] = []
         self._sockets: WeakSet[trio.socket.SocketType] = WeakSet()
         self._token: trio.lowlevel.TrioToken | None = None  # of the thread, as soon as it runs
-        self._is_running = threading.Event()
+        self._is_running = threading.Event()  # also set if it cannot run
+        self._failure: BaseException | None = None  # why it cannot run
+        self._process_id: int | None = None  # of the process that started it
         self._requests: trio.Nursery
-        self._thread = threading.Thread(target=trio.run, args=(self._run,), name="replica requests", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, name="replica requests", daemon=True)
 
     def open_client(self, url: str, credentials: Credentials, **options: Any) -> AsyncSsoClient:
         """Returns a client for `send`, which is closed with the thread."""
@@ -39,13 +42,19 @@ class RequestThread:
         return client
 
     def start(self) -> None:
+        """Raises what keeps the thread from running, such as OSError if the process has too many open files."""
+        self._process_id = os.getpid()
         self._thread.start()
         self._is_running.wait()
+        if self._failure is not None:
+            raise self._failure
 
     def send(self, client: AsyncSsoClient, call: ApiCall[T]) -> T:
         """Returns the result. Raises ClientError, also if the thread does not run or is closed meanwhile."""
         if self._token is None:
             raise _closed()
+        if self._process_id != os.getpid():  # a fork copies the token, but not the thread
+            raise ConnectionFailed("the replica was started in another process")
         answer: Future[T] = Future()
         try:
             self._token.run_sync_soon(self._start_request, client, call, answer)
@@ -55,11 +64,23 @@ class RequestThread:
 
     def close(self) -> None:
         """Ends all requests, closes their connections and waits for the thread. Can be called again."""
-        if self._token is None:
+        if self._process_id != os.getpid() or self._thread.ident is None:  # it was not started in this process
             return
-        with suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(self._requests.cancel_scope.cancel)
+        self._is_running.wait()
+        if self._token is not None:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._requests.cancel_scope.cancel)
         self._thread.join()
+
+    def _run_loop(self) -> None:
+        try:
+            trio.run(self._run)
+        except BaseException as error:
+            if self._token is not None:
+                raise
+            self._failure = error
+        finally:
+            self._is_running.set()
 
     async def _run(self) -> None:
         async with trio.open_nursery() as self._requests:

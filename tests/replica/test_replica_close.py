@@ -1,5 +1,9 @@
 """A replica ends at once, whatever it waits for, and leaves no thread and no connection behind."""
 
+import errno
+import os
+import resource
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -8,10 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from structlog.testing import capture_logs
 
-from sso.replica.feed import ChangesPage, Feed
-from sso.replica.replica import Replica
+from sso.client.call import ApiCall
+from sso.client.clients import AsyncSsoClient
+from sso.client.credentials import ServiceClient
+from sso.client.errors import ConnectionFailed
+from sso.replica.copy_keeper import CopyKeeper
+from sso.replica.feed import ANSWER_S, ChangesPage, Feed
+from sso.replica.replica import POLL_S, SIDE_ANSWER_S, Replica
+from sso.replica.request_thread import RequestThread
+from sso.replica.snapshot_file import SnapshotFile
 from tests.kit.server import LIMIT_S, until
 from tests.replica.conftest import Game
 
@@ -20,6 +32,10 @@ SYN_SENT = "02"  # in /proc/net/tcp: the kernel is connecting
 
 def new_replica(server: str, **options: Any) -> Replica:
     return Replica(40, server=server, client_id="tanks-server", client_secret="a secret of the client", **options)
+
+
+def new_feed(requests: RequestThread) -> Feed:
+    return Feed(requests, "http://127.0.0.1:9", 40, ServiceClient("tanks-server", "a secret of the client"))
 
 
 def replica_threads() -> list[str]:
@@ -129,7 +145,7 @@ def test_replica_can_be_closed_several_times(tmp_path: Path) -> None:
             thread.join()
         replica.close()
         assert replica_threads() == []
-    for _ in range(2):  # the first one has given its folder back
+    for _ in range(2):  # the first one has released the lock of its folder
         unused = new_replica("http://127.0.0.1:9", data_dir=tmp_path)
         unused.close()
         unused.close()
@@ -143,3 +159,135 @@ def test_thread_that_waits_for_the_first_copy_continues_when_the_replica_is_clos
         replica.close()
         waiting.join(LIMIT_S)
         assert results == [False]
+
+
+def test_replica_that_was_closed_cannot_be_started() -> None:
+    replica = new_replica("http://127.0.0.1:9")
+    replica.close()
+    try:
+        with pytest.raises(RuntimeError, match="closed"):
+            replica.start()
+        assert replica_threads() == []
+    finally:
+        replica.close()
+
+
+def test_replica_that_is_closed_while_it_starts_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    replica = new_replica("http://127.0.0.1:9")
+    monkeypatch.setattr(CopyKeeper, "restore", lambda _: replica.close())
+    with pytest.raises(RuntimeError, match="closed"):
+        replica.start()
+    assert replica_threads() == []
+
+
+def test_second_start_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with held_response() as replica:
+        monkeypatch.setattr(CopyKeeper, "restore", lambda _: pytest.fail("it reads the older copy on disk"))
+        with pytest.raises(RuntimeError, match="once"):
+            replica.start()
+        assert len(replica_threads()) == 2
+        replica.close()
+
+
+def test_replica_that_cannot_use_its_copy_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: SnapshotFile) -> None:
+        raise KeyError("data")
+
+    monkeypatch.setattr(SnapshotFile, "read", fail)
+    with pytest.raises(KeyError), new_replica("http://127.0.0.1:9", data_dir=tmp_path):
+        pass
+    assert replica_threads() == []
+    new_replica("http://127.0.0.1:9", data_dir=tmp_path).close()
+
+
+def test_replica_that_can_open_no_file_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors: list[int | None] = []
+    run = trio.run
+
+    def start() -> None:
+        try:
+            new_replica("http://127.0.0.1:9").start()
+        except OSError as error:
+            errors.append(error.errno)
+
+    def run_without_files(*arguments: Any) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+        try:
+            run(*arguments)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    monkeypatch.setattr(trio, "run", run_without_files)
+    starting = threading.Thread(target=start, daemon=True)
+    starting.start()
+    starting.join(LIMIT_S)
+    assert errors == [errno.EMFILE]
+    assert replica_threads() == []
+
+
+def test_thread_that_has_not_begun_yet_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, closing, may_run, run = threading.Event(), threading.Event(), threading.Event(), trio.run
+
+    def run_later(*arguments: Any) -> None:
+        begun.set()
+        may_run.wait()
+        run(*arguments)
+
+    def close() -> None:
+        closing.set()
+        requests.close()
+
+    monkeypatch.setattr(trio, "run", run_later)
+    requests = RequestThread()
+    threads = [threading.Thread(target=work, daemon=True) for work in (requests.start, close)]
+    threads[0].start()
+    assert begun.wait(LIMIT_S)
+    threads[1].start()
+    assert closing.wait(LIMIT_S)
+    may_run.set()
+    for thread in threads:
+        thread.join(LIMIT_S)
+    assert replica_threads() == []
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # that is what this test does
+def test_forked_process_neither_sends_requests_nor_ends_those_of_its_parent() -> None:
+    requests = RequestThread()
+    feed = new_feed(requests)
+    requests.start()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(int(LIMIT_S))
+            with pytest.raises(ConnectionFailed, match="the replica was started in another process"):
+                feed.definition()
+            requests.close()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(ConnectionFailed, match="connect"):
+        feed.definition()
+    requests.close()
+    assert replica_threads() == []
+
+
+def test_request_that_somebody_waits_for_has_a_limit_of_its_own(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: set[tuple[str, float | None]] = set()
+    send = RequestThread.send
+
+    def record(requests: RequestThread, client: AsyncSsoClient, call: ApiCall[Any]) -> Any:
+        limits.add((call.path.rpartition("/")[2] + "?" + ",".join(call.query), call.timeout_s))
+        return send(requests, client, call)
+
+    monkeypatch.setattr(RequestThread, "send", record)
+    with game.replica() as replica:
+        assert not replica.check("999999996", "build")
+        assert until(lambda: ("changes?after,wait", ANSWER_S + POLL_S) in limits)
+    assert ("users?ids", SIDE_ANSWER_S) in limits
+    assert ("users?after,limit", ANSWER_S) in limits

@@ -1,5 +1,6 @@
 """sso play"""
 
+import gc
 import sys
 import webbrowser
 from pathlib import Path
@@ -43,6 +44,7 @@ def serve_script(base_url: str, file: Path) -> None:
         service = ScriptedService(read_script(file), print_line)
         address = urlsplit(base_url)
         print_line(f"Playing {file} at {base_url} (Ctrl-C to leave)")
+        gc.enable()  # it runs for long
         trio.run(service.serve, address.port or 80, address.hostname or "")
     except BadScript as error:
         raise click.ClickException(str(error)) from None
