@@ -205,12 +205,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
 def _background_tasks(services: Services) -> list[tuple[Any, ...]]:
     """Returns the name, the function and the arguments of each task. They start in any order, once keys are loaded."""
     settings = services.settings
-    kept_days = (
-        settings.audit_days,
-        settings.history_days,
-        settings.changes_days,
-        settings.client_registration_days,
-    )
+    kept_days = (settings.audit_days, settings.history_days, settings.changes_days, settings.client_registration_days)
     return [
         ("change sequencer", services.change_sequencer.run),
         ("identity providers", services.upstream.provider_list.run, services.bus),
