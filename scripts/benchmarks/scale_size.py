@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from tests.kit import postgres
 
 SMALL = Sizes(users=1000, applications=10, audit=1000)
 USERS_PER_APPLICATION = 10_000
+MASTER_KEY = b64encode(bytes(32)).decode()  # always the same: a database that is kept has secrets of the run before
 CONNECTIONS = 32
 POLLS = 1000
 PAGE_TIMES = 10
@@ -113,7 +115,7 @@ def _page_row(sized: Sized, path: str) -> dict[str, Any]:
 def _sized(sizes: Sizes, keep: Path | None) -> Iterator[Sized]:
     with (
         filled_database(keep, sizes) as (dsn, database_pid, _),
-        running_service(dsn, SSO_WORKERS="1", SSO_RATE_ADMIN="0") as (server, target),
+        running_service(dsn, SSO_WORKERS="1", SSO_RATE_ADMIN="0", SSO_SECRET_KEY=MASTER_KEY) as (server, target),
         server.client() as client,
     ):
         sampled = with_random_users(target, sizes.users)
