@@ -39,7 +39,10 @@ NO_LIMITS = {
     "SSO_RATE_AUTHORIZE": "0",
 }
 # Each login of the benchmark comes from a new browser, which would send a mail to its user. Peers send none.
-NO_NOTICES = "UPDATE users SET sign_in_notices = false, first_sign_in = now()"
+NO_NOTICES = f"""
+    UPDATE users SET sign_in_notices = false, first_sign_in = now()
+    WHERE login_key = ANY (CAST('{{{",".join(LOGINS)}}}' AS text[]))
+"""
 SETTINGS = HASH | NO_LIMITS | {"SSO_LOG_LEVEL": "warning"}
 
 
