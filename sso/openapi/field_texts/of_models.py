@@ -28,7 +28,7 @@ OF_MODELS = {
     "Project.applications": "How many applications the project has.",
     "Project.groups": "How many groups the project has.",
     "ChangeEvent.type": "The type of the event; permissions_changed if it is missing.",
-    "ChangeEvent.users": "How many users may be affected.",
+    "ChangeEvent.users": "How many users may be affected, counted up to 50,000.",
     "RetriedEventCount.events": "How many events are sent again.",
     "RetriedEvents.ids": "The ids of the failed events to send again; without it, all.",
     "InvitationRecord.days": "For how many days the link works.",

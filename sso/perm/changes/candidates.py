@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from sso.db.transaction import Runner, Transaction
-from sso.perm.changes.impact import MAX_EXACT_USERS
+from sso.perm.changes.impact import MAX_COUNTED_USERS, MAX_EXACT_USERS
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
 from sso.perm.engine.conditions import Condition, required_attributes
 from sso.perm.engine.facts import Group, ProjectFacts
@@ -91,7 +91,8 @@ class Candidates(Struct):
         return await self.find(tx, limit)
 
     async def count(self, runner: Runner) -> int:
-        return await affected_users.count_candidates(runner, self._criteria)
+        """Returns the number of candidates, or `MAX_COUNTED_USERS` if there are more."""
+        return await affected_users.count_candidates(runner, self._criteria, MAX_COUNTED_USERS)
 
     @property
     def _criteria(self) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 MAX_EXACT_USERS = 10_000  # a write that may affect more users is evaluated for these only
+MAX_COUNTED_USERS = 50_000  # to count ten million users who may be affected takes minutes
 MAX_EXAMPLES = 100  # of affected users, in a dry run that is not exact
 MAX_LISTED_BYTES = 8_000_000  # of the texts of all changes of a write; the users of a longer list are only counted
 COUNTED_IN = 1000  # steps of the numbers of users who may be affected, for callers who may not read them
@@ -123,10 +124,14 @@ class Impact(Struct, frozen=True):
 
     def _sampling_warnings(self) -> list[str]:
         return [
-            f"application {application_id}: {count:,} users may be affected; "
+            f"application {application_id}: {_number(count)} users may be affected; "
             f"not all of them were evaluated, and at most {MAX_EXAMPLES} are shown"
             for application_id, count in sorted(self.unevaluated.items())
         ]
+
+
+def _number(count: int) -> str:
+    return f"at least {count:,}" if count >= MAX_COUNTED_USERS else f"{count:,}"
 
 
 def _order(change: PermissionChange) -> tuple[int, int, str]:

@@ -7,9 +7,10 @@ from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 
 _ALL_USERS = Statement("SELECT user_id FROM users ORDER BY user_id LIMIT :limit")
-_COUNT_USERS = Statement("SELECT count(*) FROM users")
-# The domain of ``login_key`` has the form of `domain_key`.
-_CANDIDATES = """WITH named AS (
+_COUNT_USERS = Statement("SELECT count(*) FROM (SELECT FROM users LIMIT :limit) AS counted")
+# The domain of ``login_key`` has the form of `domain_key`. Many users may have a tag: without a limit of their own, all
+# of them would be read before the first one is returned.
+_NAMED = """WITH named AS (
         SELECT item.user_id FROM unnest(CAST(:users AS text[])) AS item (user_id)
         UNION SELECT s.user_id FROM role_assignments s
             WHERE s.application_id = :application_id AND (s.name = ANY(CAST(:roles AS text[])) OR :all_records)
@@ -18,11 +19,11 @@ _CANDIDATES = """WITH named AS (
             WHERE :application_id = 1 AND m.role = ANY(CAST(:roles AS text[]))
         UNION (SELECT u.user_id FROM users u WHERE :by_attribute AND (
             u.tags && CAST(:tags AS text[]) OR u.purchases && CAST(:purchases AS text[])
-            OR substring(u.login_key FROM '@([^@]*)$') = ANY(CAST(:domains AS text[]))) {limit}))"""
-# Many users may have a tag. Without a limit of their own, all of them would be read before the first one is returned.
-_NAMED = _CANDIDATES.format(limit="LIMIT :limit")
+            OR substring(u.login_key FROM '@([^@]*)$') = ANY(CAST(:domains AS text[]))) LIMIT :limit))"""
 _FIND = Statement(f"{_NAMED} SELECT u.user_id FROM named JOIN users u USING (user_id) LIMIT :limit")
-_COUNT = Statement(f"{_CANDIDATES.format(limit='')} SELECT count(*) FROM named JOIN users u USING (user_id)")
+_COUNT = Statement(
+    f"{_NAMED} SELECT count(*) FROM (SELECT FROM named JOIN users u USING (user_id) LIMIT :limit) AS counted"
+)
 # An index on arrays reads all rows with a value; with this setting it returns some of them if there are many more.
 _LIMIT_INDEX_READS = Statement("SELECT set_config('gin_fuzzy_search_limit', :rows, true)")
 _WITH_OWN_ENTRY = Statement(
@@ -61,8 +62,10 @@ async def limit_index_reads(tx: Transaction, rows: int) -> None:
     await tx.value(_LIMIT_INDEX_READS, rows=str(rows))
 
 
-async def count_candidates(runner: Runner, criteria: Mapping[str, Any] | None) -> int:
-    number: int = await (runner.value(_COUNT_USERS) if criteria is None else runner.value(_COUNT, **criteria))
+async def count_candidates(runner: Runner, criteria: Mapping[str, Any] | None, limit: int) -> int:
+    """Counts the users who meet one of the criteria, up to ``limit``."""
+    statement, values = (_COUNT_USERS, {}) if criteria is None else (_COUNT, criteria)
+    number: int = await runner.value(statement, limit=limit, **values)
     return number
 
 
