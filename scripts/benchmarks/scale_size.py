@@ -44,6 +44,8 @@ _PASSWORDS = """
     FROM (SELECT password_hash FROM users WHERE login_key = '{first}') AS first
     WHERE login_key = ANY (CAST('{{{logins}}}' AS text[]))
 """
+# An earlier run with the same database has created applications of these names.
+_RENAME_EARLIER = "UPDATE applications SET name = name || ' ' || application_id WHERE name LIKE 'Application %'"
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,7 @@ def _sized(sizes: Sizes, keep: Path | None) -> Iterator[Sized]:
         assert server.process is not None
         supervisor = server.process.pid
         subject = Subject(sampled, lambda: process_tree(supervisor), lambda: process_tree(database_pid))
+        postgres.execute(dsn, _RENAME_EARLIER)
         permissions = build_target(server, client)
         with ConsoleBrowser(server, permissions.studio.root) as browser:
             yield Sized(sizes.users, dsn, subject, sampled, check(permissions, 1), browser, database_pid)
