@@ -1,4 +1,4 @@
-"""Batches start one after another, and do not wait for a slow one."""
+"""Two batches run at a time, and do not wait for slow ones."""
 
 from typing import cast
 
@@ -44,22 +44,24 @@ async def test_lone_batch_starts_at_once(autojump_clock: trio.testing.MockClock)
     assert recorder.times == pytest.approx([0, 0.25, 0.5])
 
 
-async def test_quick_batches_start_one_after_another_in_order(autojump_clock: trio.testing.MockClock) -> None:
+async def test_two_quick_batches_run_at_a_time_in_order(autojump_clock: trio.testing.MockClock) -> None:
     recorder = Recorder()
     async with trio.open_nursery() as nursery:
-        for name in "abcd":
+        nursery.start_soon(recorder.run, "a", SLOW_S / 2)
+        await trio.sleep(SLOW_S / 4)
+        for name in "bcde":
             nursery.start_soon(recorder.run, name, SLOW_S / 2)
             await trio.testing.wait_all_tasks_blocked()
-    assert [name for name, _ in recorder.started] == list("abcd")
-    assert recorder.times == pytest.approx([0, 0.5, 1, 1.5])
+    assert [name for name, _ in recorder.started] == list("abcde")
+    assert recorder.times == pytest.approx([0, 0.25, 0.5, 0.75, 1])
 
 
-async def test_beside_slow_batches_one_starts_then_two_then_four(autojump_clock: trio.testing.MockClock) -> None:
+async def test_beside_slow_batches_more_and_more_start_together(autojump_clock: trio.testing.MockClock) -> None:
     recorder = Recorder()
     async with trio.open_nursery() as nursery:
         for name in "abcdefgh":
             nursery.start_soon(recorder.run, name, 1.0)
-    assert recorder.times == pytest.approx([0, 1, 2, 2, 3, 3, 3, 3])
+    assert recorder.times == pytest.approx([0, 0, 1, 1, 1, 2, 2, 2])
 
 
 async def test_quick_batch_resets_how_many_start_together(autojump_clock: trio.testing.MockClock) -> None:
@@ -73,7 +75,7 @@ async def test_quick_batch_resets_how_many_start_together(autojump_clock: trio.t
     async with trio.open_nursery() as nursery:
         for name in "abcd":
             nursery.start_soon(recorder.run, name, 1.0)
-    assert [time - start for _, time in recorder.started] == pytest.approx([n * SLOW_S for n in (0, 1, 2, 2)])
+    assert [time - start for _, time in recorder.started] == pytest.approx([n * SLOW_S for n in (0, 0, 1, 1)])
 
 
 async def test_batches_on_a_distant_database_wait_little(autojump_clock: trio.testing.MockClock) -> None:
@@ -96,25 +98,28 @@ async def test_batches_on_a_distant_database_wait_little(autojump_clock: trio.te
 async def test_batch_waits_again_after_the_queue_was_empty(autojump_clock: trio.testing.MockClock) -> None:
     recorder = Recorder()
     async with trio.open_nursery() as nursery:
-        for name in ("slow", "a"):
+        for name in ("slow", "slow too", "a"):
             nursery.start_soon(recorder.run, name, 1.0)
             await trio.testing.wait_all_tasks_blocked()
         await trio.sleep(1.5 * SLOW_S)
-        nursery.start_soon(recorder.run, "b", 1.0)
-    assert recorder.times == pytest.approx([0, 1, 2])
+        for name in "bc":
+            nursery.start_soon(recorder.run, name, 1.0)
+            await trio.testing.wait_all_tasks_blocked()
+    assert recorder.times == pytest.approx([0, 0, 1, 1.5, 2])
 
 
-async def test_end_of_a_slow_batch_does_not_start_the_next_beside_a_quick_one(
+async def test_end_of_a_slow_batch_does_not_start_the_next_beside_two_quick_ones(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     recorder = Recorder()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(recorder.run, "slow", 1.5 * SLOW_S)
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.start_soon(recorder.run, "a", SLOW_S)  # from SLOW_S to 2 * SLOW_S
-        await trio.sleep(1.2 * SLOW_S)
-        nursery.start_soon(recorder.run, "b", SLOW_S)  # "slow" ends at 1.5 * SLOW_S, while "a" is running
-    assert recorder.times == pytest.approx([0, 1, 2])
+        await trio.sleep(1.1 * SLOW_S)
+        for name in ("a", "b"):
+            nursery.start_soon(recorder.run, name, 0.9 * SLOW_S)  # from 1.1 * SLOW_S to 2 * SLOW_S
+        await trio.sleep(0.1 * SLOW_S)
+        nursery.start_soon(recorder.run, "c", SLOW_S)  # "slow" ends at 1.5 * SLOW_S, while "a" and "b" are running
+    assert recorder.times == pytest.approx([0, 1.1, 1.1, 2])
 
 
 class QuickDatabase:

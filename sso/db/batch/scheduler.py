@@ -1,21 +1,23 @@
-"""Decides when the batches of all operations start: one after another, so that waiting batches grow.
+"""Decides when the batches of all operations start: two at a time, so that waiting batches grow.
 
 A statement for many items costs little more than one for a few, both here and in PostgreSQL. If the batches of all
-operations ran at once, each would be small. So a batch starts at once only if no other one runs. If the running batch
-takes long (it waits for a lock, a disk or a network, and leaves the CPU idle), the next one starts beside it. While all
-of them take long, more and more start together.
+operations ran at once, each would be small. With one at a time, this process and PostgreSQL would often wait for each
+other. So a batch starts at once only if fewer than two others run. A batch that takes long (it waits for a lock, a disk
+or a network, and leaves the CPU idle) does not count. While all of them take long, more and more start together.
 
 A batch that had to wait, or that follows one of several items, lets the event loop run for a moment before it starts,
 so that callers of the previous batch can join it. A lone call starts at once.
 """
 
+import math
 from collections import deque
 
 import outcome
 import trio
 
 SLOW_S = 0.003
-GATHERING_TURNS = 10  # of the event loop
+MAX_QUICK = 2  # batches at a time that do not take long
+GATHERING_TURNS = 4  # of the event loop
 MAX_SLOW_ROUNDS = 6  # then 2**6 batches start together
 
 
@@ -66,7 +68,11 @@ class BatchScheduler:
             self._start_next()
 
     def _may_start(self) -> bool:
-        return not self._running or self._running[-1] + SLOW_S <= trio.current_time()
+        return self._next_start() <= trio.current_time()
+
+    def _next_start(self) -> float:
+        """Returns when one more batch may start, even if none of the running ones ends before."""
+        return self._running[-MAX_QUICK] + SLOW_S if len(self._running) >= MAX_QUICK else -math.inf
 
     def _start(self) -> float:
         self._running.append(trio.current_time())
@@ -78,7 +84,7 @@ class BatchScheduler:
     async def _watch(self) -> None:
         """Runs while a batch waits. While the running batches take long, it starts one more, then two, then four."""
         while self._queue:
-            await trio.sleep_until(self._running[-1] + SLOW_S)
+            await trio.sleep_until(self._next_start())
             if self._may_start():
                 for _ in range(min(1 << self._slow_rounds, len(self._queue))):
                     self._start_next()
