@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -14,6 +15,8 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
+    """Returns the parser of a benchmark. From now on SIGTERM also ends the servers that the benchmark has started."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--seconds", type=float, default=3.0, help="seconds per measurement")
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")

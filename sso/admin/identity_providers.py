@@ -1,16 +1,13 @@
 """/api/admin/identity-providers: lists, adds, changes, removes and tests the services with which players sign in."""
 
-from collections.abc import Awaitable, Callable
-
 from msgspec.structs import asdict, replace
 
 from sso.admin.answers.service import PROVIDER, ConnectionTestJson, LinkedUsersJson
 from sso.admin.answers.shape import AnswerShape
 from sso.admin.caller import AdminCaller
-from sso.admin.record_resource import RecordKind, RecordResource, Result
+from sso.admin.record_resource import RecordKind, RecordResource
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, SearchQuery
 from sso.admin.rights import AdminRight
-from sso.bus.bus import Bus
 from sso.core.errors import ApiError, Forbidden
 from sso.core.field_errors import FieldError
 from sso.db.database import Database
@@ -21,7 +18,7 @@ from sso.perm.errors import TooManyAdminRequests
 from sso.upstream.model import IdentityProvider
 from sso.upstream.provider_operations import ProviderOperations, provider_id_taken
 from sso.upstream.provider_record import NewProvider, ProviderChanges, provider_json
-from sso.upstream.provider_store import TOPIC, count_links, lock_provider
+from sso.upstream.provider_store import count_links, lock_provider
 from sso.upstream.sign_in import callback_url
 from sso.upstream.wiring import Upstream
 
@@ -57,13 +54,11 @@ class ProviderResource(RecordResource[IdentityProvider]):
         database: Database,
         upstream: Upstream,
         operations: ProviderOperations,
-        bus: Bus,
         base_url: str,
     ) -> None:
         super().__init__(database)
         self._store = upstream.providers
         self._operations = operations
-        self._bus = bus
         self._base_url = base_url
         self._test = upstream.connection_test
         self._test_rate = RateLimiter(database, "connection test", TESTS_PER_MINUTE)
@@ -118,11 +113,6 @@ class ProviderResource(RecordResource[IdentityProvider]):
 
     def authorize_change(self, request: AdminRequest, before: IdentityProvider, after: IdentityProvider) -> None:
         require_rights_of_provider(request.caller, self.json(before), self.json(after))
-
-    async def write(self, request: AdminRequest, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
-        result = await super().write(request, work)
-        self._bus.publish(TOPIC)
-        return result
 
     async def test(self, request: AdminRequest) -> AdminResponse:
         """Asks the provider as a sign-in would: `works`, and `steps` with what was found, or the field that is wrong.

@@ -19,7 +19,6 @@ from sso.admin.request import (
     record_response,
 )
 from sso.admin.rights import AdminRight
-from sso.bus.bus import Bus
 from sso.core.errors import ApiError, Conflict, Forbidden
 from sso.core.field_errors import FieldError
 from sso.core.passwords import Hasher
@@ -29,7 +28,6 @@ from sso.perm.changes.writer import PermissionWriter, WriteMode
 from sso.state.apply import APPLY_SECONDS, Applier, ApplyPrecondition, ApplyReport, RecordOperations
 from sso.state.document import Document, parse
 from sso.state.export import SECTIONS, export, export_in
-from sso.upstream.provider_store import TOPIC as PROVIDERS_TOPIC
 from sso.web.body import BodyLimit
 from sso.web.request_model import QueryFlag, at_most
 
@@ -75,13 +73,11 @@ class StateResource:
         hasher: Hasher,
         operations: RecordOperations,
         writer: PermissionWriter,
-        bus: Bus,
     ) -> None:
         self._database = database
         self._hasher = hasher
         self._operations = operations
         self._writer = writer
-        self._bus = bus
 
     async def export(self, request: AdminRequest) -> AdminResponse:
         """Returns the document that `sso export` prints, without secrets."""
@@ -104,8 +100,6 @@ class StateResource:
         if query.dry_run:
             impact = {name: value for name, value in report.json.items() if name != "changes"}
             return AdminResponse(impact | {"data": _counts(report) | _changes(report)})
-        if body.identity_providers:
-            self._bus.publish(PROVIDERS_TOPIC)
         return AdminResponse({"data": _counts(report), "warnings": list(report.counts.warnings)})
 
     async def _check(self, request: AdminRequest, tx: Transaction) -> None:

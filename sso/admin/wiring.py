@@ -170,10 +170,10 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
 
 def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
     settings, operations = s.settings, s.operations
-    providers = ProviderResource(s.database, s.upstream, operations.providers, s.bus, settings.base_url)
+    providers = ProviderResource(s.database, s.upstream, operations.providers, settings.base_url)
     keys = SigningKeyResource(s.key_store, s.key_rotation, longest_token_s(settings))
     sessions = GameSessionResource(s.database, s.bus, settings.token_max_s + EXPIRED_JWT_S)
-    state = StateResource(s.database, s.hasher, operations, s.permissions.writer, s.bus)
+    state = StateResource(s.database, s.hasher, operations, s.permissions.writer)
     return (
         *ClientResource(s.database, operations.clients).routes(),
         *RegistrationTokenResource.kind.routes(RegistrationTokenResource(s.database)),

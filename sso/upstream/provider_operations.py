@@ -1,5 +1,5 @@
 """The operations of identity providers, for the management API and for documents: the rules of a valid provider, and
-the audit entries. They run in a transaction of the caller, who publishes `TOPIC` afterwards.
+the audit entries. They run in a transaction of the caller, after which all workers load the providers again.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ from sso.upstream.model import (
     secret_purpose,
 )
 from sso.upstream.provider_record import URLS, ProviderChanges, ProviderRecord, provider_json
-from sso.upstream.provider_store import delete_provider, insert_provider, lock_provider, update_provider
+from sso.upstream.provider_store import TOPIC, delete_provider, insert_provider, lock_provider, update_provider
 
 TICKET_AGE_S = 300
 # The subjects of another issuer are other people, so links must not survive a change of these.
@@ -89,6 +89,7 @@ class ProviderOperations(Struct, frozen=True):
         if record.client_secret is not None:
             values["secret_sealed"] = self.keyring.encrypt(secret_purpose(record.id), record.client_secret)
         await insert_provider(tx, record.id, values)
+        tx.publish_after_commit(TOPIC)
         await trail.write(tx, actor, "identity_provider.create", record.id, None, _for_audit(values))
 
     async def change(
@@ -108,6 +109,7 @@ class ProviderOperations(Struct, frozen=True):
         if not changed:
             return False
         await update_provider(tx, provider_id, changed)
+        tx.publish_after_commit(TOPIC)
         await trail.write(tx, actor, "identity_provider.save", provider_id, _for_audit(before), _for_audit(changed))
         return True
 
@@ -119,6 +121,7 @@ class ProviderOperations(Struct, frozen=True):
             secret = self.keyring.decrypt(secret_purpose(provider_id), provider.secret_sealed)
             await keep_secrets(tx, self.keyring, entry_id, {"client_secret": secret})
         await delete_provider(tx, provider_id)
+        tx.publish_after_commit(TOPIC)
 
     def _values(self, changes: ProviderChanges) -> dict[str, Any]:
         """Returns the columns that the changes set, without the secret. Raises FieldError."""
