@@ -87,7 +87,7 @@ class BanResource:
         self._protected = protected
 
     async def list(self, request: AdminRequest) -> AdminResponse:
-        """The bans of the user, also of one who was erased. Callers who do not see users get those they may lift."""
+        """The bans of the user, also of one who was erased. Callers who do not see users get those in their scope."""
         user_id = await self._user_id(request)
         bans = await list_bans(self._database, user_id)
         if not bans:
@@ -119,11 +119,19 @@ class BanResource:
         return record_response(ban_json(written.result), 201)
 
     async def lift(self, request: AdminRequest) -> AdminResponse:
-        """Lifts one ban. Others stay, and nothing that was ended comes back."""
+        """Lifts one ban. Others stay, and nothing that was ended comes back.
+
+        Nobody lifts a ban of their own. With a right in the scope only, a caller lifts what the caller could have done.
+        """
         user_id, ban_id = await self._user_id(request), request.path["ban_id"]
         stored = await get_ban(self._database, user_id, ban_id)
         if stored is None or not await self._allows(request, stored.ban.application_id, stored.ban.project_id):
             raise NotFound("ban not found")
+        caller = request.caller
+        if user_id == caller.permissions.user_id:
+            raise Conflict("you cannot lift your own ban")
+        if AdminRight.BAN_USERS not in caller.rights:
+            await self._rights.require_removable(caller.permissions, user_id, stored.ban)
         if await self._database.transaction(self._operations.unban, request.caller.actor, user_id, ban_id) is None:
             raise NotFound("ban not found")
         return AdminResponse()

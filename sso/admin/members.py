@@ -89,14 +89,15 @@ class MemberResource(PermissionResource[tuple[str, str]]):
     async def create(self, request: AdminRequest) -> AdminResponse:
         """Adds a user to the project, named by `user_id` or by `login`."""
         body: NewMember = request.body
-        project_id = path_project_id(request)
         if bool(body.user_id) == bool(body.login):
             raise ApiError("user_id, login: exactly one of them is required")
         if body.user_id and not is_user_id(body.user_id):
             raise FieldError(("user_id",), "must be a user id")
+        # The path may have an alias, or another form of the id.
+        project_id = await resolve_project_id(self.database, path_project_id(request))
         async with self.access.hiding(request, project_id):
             user_id = body.user_id or await self._members.find_user_id(
-                request.caller.permissions, await self._resolve(project_id), body.login
+                request.caller.permissions, project_id, body.login
             )
             return await self._create(request, project_id, user_id)
 
@@ -127,10 +128,7 @@ class MemberResource(PermissionResource[tuple[str, str]]):
         self, context: ManagementContext, project_id: str, user_id: str, roles: JsonRecord | None
     ) -> OperationResult[None]:
         """Without roles, the user is no longer a member."""
-        return await self._members.save_member(context, await self._resolve(project_id), user_id, roles)
-
-    async def _resolve(self, project_id: str) -> str:
-        return await resolve_project_id(self.database, project_id)
+        return await self._members.save_member(context, project_id, user_id, roles)
 
     def routes(self) -> tuple[AdminRoute, ...]:
         path, summary = "/projects/<project_id>/roles", "List the roles of members of a project"

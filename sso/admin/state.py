@@ -23,10 +23,11 @@ from sso.core.errors import ApiError, Conflict, Forbidden
 from sso.core.field_errors import FieldError
 from sso.core.passwords import Hasher
 from sso.db.database import Database
-from sso.db.transaction import Runner, Transaction
+from sso.db.transaction import Runner, Transaction, run_pure
 from sso.perm.changes.writer import PermissionWriter, WriteMode
+from sso.perm.stores.compilation import is_large_json
 from sso.state.apply import APPLY_SECONDS, Applier, ApplyPrecondition, ApplyReport, RecordOperations
-from sso.state.document import Document, parse
+from sso.state.document import Document, count_records, parse
 from sso.state.export import SECTIONS, export, export_in
 from sso.web.body import BodyLimit
 from sso.web.request_model import QueryFlag, at_most
@@ -114,10 +115,12 @@ class StateResource:
         caller = request.caller
         seconds = APPLY_SECONDS if caller.is_root else COMPARE_S
         applier = Applier(self._database, self._hasher, self._operations, caller.actor, self._writer, seconds)
-        document = parse(request.body.model_dump(exclude_unset=True, exclude={"override"}))
+        sections = request.body.model_dump(exclude_unset=True, exclude={"override"})
+        if not caller.is_root and count_records(sections) > MAX_COMPARED_RECORDS:
+            raise ApiError(f"the document: expected at most {MAX_COMPARED_RECORDS} records, or the role root")
+        document = await run_pure(self._database, is_large_json(sections), parse, sections)
         if not caller.is_root:
             _refuse_secrets(document)
-            _refuse_large(document)
         return await applier.run(document, mode, request.progress, precondition)
 
     async def _export(self, request: AdminRequest, sections: tuple[str, ...]) -> JsonRecord:
@@ -155,11 +158,6 @@ def _refuse_secrets(document: Document) -> None:
     )
     if has_secret:
         raise Forbidden("the role root is required for documents with passwords, secrets or access keys")
-
-
-def _refuse_large(document: Document) -> None:
-    if document.record_count > MAX_COMPARED_RECORDS:
-        raise ApiError(f"the document: expected at most {MAX_COMPARED_RECORDS} records, or the role root")
 
 
 def _counts(report: ApplyReport) -> JsonRecord:

@@ -1,6 +1,6 @@
 """/api/admin/users/{user_id}/…: the sessions, games, second factors, permissions and personal data of a user."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from pydantic import Field
@@ -133,12 +133,16 @@ class UserDetails:
             raise FieldError(("type",), f"must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
         user = await self._users.require(request.path["user_id"])
         loaded, now = await self._load(user.user_id, query, request.caller.permissions.subject)
-        members = {"data": loaded.render(query.type, now)}
-        if query.explain == EVERY_RULE:
-            members["explain"] = loaded.explain_all(now)
-        elif query.explain:
-            members["explain"] = loaded.explain(query.explain, now)
-        return AdminResponse(members)
+
+        def members(loaded: LoadedFacts) -> dict[str, Any]:
+            members = {"data": loaded.render(query.type, now)}
+            if query.explain == EVERY_RULE:
+                members["explain"] = loaded.explain_all(now)
+            elif query.explain:
+                members["explain"] = loaded.explain(query.explain, now)
+            return members
+
+        return AdminResponse(await loaded.compute(self._facts.run_in_thread, now, members))
 
     async def _load(self, user_id: str, query: PermissionsQuery, caller: str) -> tuple[LoadedFacts, int]:
         """Returns the facts and the moment that they belong to."""

@@ -7,6 +7,7 @@ from sso.core.errors import Forbidden, NotFound
 from sso.core.net import Address
 from sso.perm.caller import Caller
 from sso.perm.engine.effective_permissions import EffectivePermissions, no_permissions
+from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.management_rights import APPLICATION_RIGHTS, MANAGEMENT_RIGHTS
 from sso.perm.engine.required_rights import Operation, is_allowed, join_alternatives, missing_rights
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
@@ -87,6 +88,12 @@ class Authorizer:
             await central.prepare(self.facts.run_in_thread, caller.now)
         return rights_of(caller, central.effective(caller.now)).is_root
 
+    async def user_facts(self, caller: Caller) -> PermissionFacts:
+        """Returns the facts about the user at the central application."""
+        central = await self.facts.load(caller.user_id, CENTRAL_APPLICATION_ID, caller.connection_address)
+        assert central is not None
+        return central.facts
+
     async def caller_rights(self, caller: Caller, application_id: int | None = None) -> CallerRights:
         """Returns the rights of the caller. ``application_id`` is the target of the request, if it has one.
 
@@ -109,13 +116,17 @@ class Authorizer:
         _check_credentials(caller, application_id, target)
         secret, service = NO_SECRET_RIGHTS, False
         if target is not None:
-            # Rights over the data of others are administrative, and guests and test players have none.
-            has_none = caller.second_factor_missing or central.facts.user.cannot_administer
-            read = target.rights_of_everyone if has_none else target.secret_rights
-            secret = read(caller.now)
+            secret = secret_rights_of(caller, target)
             service = _is_service_of(caller, target)
         rights = rights_of(caller, effective, application_id, secret, service=service)
         return CallerRights(rights, target, caller.in_management)
+
+
+def secret_rights_of(caller: Caller, application: LoadedFacts) -> SecretRights:
+    """Returns the rights of a caller in secret_data of an application; without the second factor that the service
+    requires, those of everyone."""
+    read = application.rights_of_everyone if caller.second_factor_missing else application.secret_rights
+    return read(caller.now)
 
 
 def rights_of(

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from sso.core.ban import ban_in_force
 from sso.db.database import Database
 from sso.perm.authorization import Authorizer, missing_sections, rights_of
 from sso.perm.caller import Caller
@@ -102,10 +103,12 @@ class Visibility:
         central = rights.granted.central
         projects = [access.project.id for access in central.projects]
         rows = await read_secret_data(self._database, caller.user_id, projects, central_only=everything)
-        ids = set()
+        user, ids = await self._authorizer.user_facts(caller), set()
         for row in rows:
             application_id, project_id = row["application_id"], row["project_id"]
-            own = OwnRecord(secret_data=row["own_secret_data"] or {})
+            is_banned = ban_in_force(user.bans, caller.now, (application_id,), (project_id,) if project_id else ())
+            has_own = not (is_banned or user.user.cannot_administer or caller.second_factor_missing)
+            own = OwnRecord(secret_data=(has_own and row["own_secret_data"]) or {})
             secret = secret_rights(Schema(secret_data=row["secret_data"]), own, caller.now)
             granted = rights_of(caller, central, application_id, secret)
             if is_allowed(operation, granted, project_id=project_id, application_id=application_id):

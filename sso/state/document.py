@@ -1,6 +1,6 @@
 """The format of the document. A field that the document does not name keeps its value."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -108,6 +108,17 @@ def parse(value: Any) -> Document:
         access_keys=access_keys.read(value.get("access_keys", [])),
         warnings=tuple(warnings),
     )
+
+
+def count_records(value: Mapping[str, Any]) -> int:
+    """Returns how many records a document has that was not parsed yet. It may have mistakes."""
+    count = 0
+    for section in value.values():
+        for part in section.values() if isinstance(section, dict) else (section,):
+            # A list of records, or the schema of an application with its roles.
+            roles = part.get("roles") if isinstance(part, dict) else None
+            count += len(part) if isinstance(part, list) else 1 + (len(roles) if isinstance(roles, dict) else 0)
+    return count
 
 
 def _parse_accounts(value: dict[str, Any]) -> _Accounts:

@@ -14,10 +14,8 @@ async def document_scope(tx: Transaction, document: Document) -> Scope:
         projects=await _projects(tx, document),
         accounts=frozenset(name for part in document.users for name in (part.user_id, part.login) if name is not None),
     )
-    for part in document.schemas:
-        for _, role in part.roles:
-            scope |= Scope.role(part.id, role["name"])
-    return scope
+    roles = (Scope.role(part.id, role["name"]) for part in document.schemas for _, role in part.roles)
+    return Scope.union((scope, *roles))
 
 
 async def _projects(tx: Transaction, document: Document) -> frozenset[str]:

@@ -301,6 +301,46 @@ def test_manager_of_a_project_cannot_ban_its_administrators(studio: Studio) -> N
     ban(Administrator.of(owner), second, {"project_id": project})
 
 
+def test_who_may_lift_which_ban(studio: Studio, root: Administrator) -> None:
+    studio.role(1, "referee", project={"can_ban_users": {"value": True}})
+    owner, referee, player = (studio.user() for _ in range(3))
+    project = studio.project(owner)
+    application = studio.application(project)
+    studio.join(project, referee, project=["referee"])
+    second = studio.user()
+    studio.join(project, second, project=["admin"])
+    caller = Administrator.of(referee)
+
+    def lift(user: ApiUser) -> tuple[int, str]:
+        stored = ban(root, user, {"application_id": application})
+        answer = caller.request("DELETE", f"/users/{user.user_id}/bans/{stored['id']}")
+        left = [item["id"] for item in root.data(f"/users/{user.user_id}/bans")]
+        assert (stored["id"] in left) == (answer.status_code != 200)
+        return answer.status_code, answer.json().get("error", "")
+
+    assert lift(player) == (200, "")
+    assert lift(referee) == (409, "you cannot lift your own ban")
+    status, error = lift(second)  # whom the caller could not have banned
+    assert (status, "project.can_manage_project is required" in error) == (403, True)
+
+
+def test_ban_at_an_application_ends_reading_it_in_every_interface(studio: Studio, root: Administrator) -> None:
+    user = studio.user()
+    application = studio.application(studio.project())
+    studio.give_secret(user, application, "canReadSchema", "canSave", "canRead", "canCreateJwt", "canSeeRoleList")
+    caller = Administrator.of(user)
+    paths = (
+        f"/applications/{application}",
+        f"/schemas/{application}",
+        f"/roles?application_id={application}",
+        f"/access-keys?application_id={application}",
+    )
+    assert [caller.get(path).status_code for path in paths] == [200] * 4
+    ban(root, user, {"application_id": application})
+    assert user.call("meta/schema", action="get", application_id=application).status == 403
+    assert {caller.get(path).status_code for path in paths} <= {403, 404}
+
+
 def test_only_administrator_of_a_project_cannot_be_banned_from_it(studio: Studio, root: Administrator) -> None:
     owner, other = studio.user(), studio.user()
     own, elsewhere = studio.project(owner), studio.project()

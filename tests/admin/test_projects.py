@@ -192,6 +192,20 @@ def test_invalid_roles_of_a_member_are_refused_with_the_field(
     assert len(projects.data(path)) == 1
 
 
+def test_member_is_added_by_another_name_of_the_project(studio: Studio, projects: Administrator) -> None:
+    first, second = studio.user(), studio.user()
+    project_id = create(projects)["id"]
+    other = project_id.replace("_", "-").upper()
+    path = f"/projects/{project_id}/members"
+    body = {"user_id": first.user_id, "roles": {"project": ["admin"]}}
+    assert projects.request("POST", path, json=body).status_code == 201
+    answer = projects.request("POST", f"/projects/{other}/members", json={"user_id": first.user_id, "roles": VIEWER})
+    assert (answer.status_code, answer.json()["error"]) == (409, "user_id: is a member of the project")
+    assert projects.data(f"{path}/{first.user_id}")["roles"] == {"project": ["admin"]}
+    added = projects.request("POST", f"/projects/{other}/members", json={"user_id": second.user_id, "roles": VIEWER})
+    assert (added.status_code, projects.get(f"{path}/{second.user_id}").status_code) == (201, 200)
+
+
 def test_unknown_user_cannot_be_a_member(projects: Administrator) -> None:
     path = f"/projects/{create(projects)['id']}/members"
     for user_id in ("999999999999", "x"):

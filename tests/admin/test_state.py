@@ -202,7 +202,14 @@ def test_only_root_compares_large_documents(
     root: Administrator, viewer: Administrator, preparer: Administrator
 ) -> None:
     """Writers of the records that a document names wait while it is compared."""
-    document = {"users": [{"login": new_login()} for _ in range(MAX_COMPARED_RECORDS + 1)]}
+    document: dict[str, Any] = {"users": [{"login": new_login()} for _ in range(MAX_COMPARED_RECORDS + 1)]}
+    unread = {"users": [*document["users"], {"login": 1}]}  # what is too large is refused before it is read
+    roles: dict[str, Any] = {
+        "schemas": {"1": {"roles": {f"role{number}": {} for number in range(MAX_COMPARED_RECORDS)}}}
+    }
+    for too_large in (unread, roles):
+        refused = viewer.request("POST", "/state/diff", json=too_large)
+        assert (refused.status_code, "at most 500 records" in refused.text) == (400, True)
     for caller, path in ((viewer, "/state/diff"), (preparer, "/state/apply?dry_run=1")):
         refused = caller.request("POST", path, json=document)
         assert (refused.status_code, "at most 500 records" in refused.text) == (400, True)

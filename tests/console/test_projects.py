@@ -248,6 +248,22 @@ def test_settings_admit_and_exclude_users(studio: Studio, browser: ConsoleBrowse
     assert "deleted" in browser.delete(f"{group}/delete")
 
 
+def test_settings_keep_groups_that_the_administrator_may_not_see(studio: Studio) -> None:
+    user, project = studio.user(), studio.project()
+    people = {"allow": (user.user_id, studio.keeper.user_id), "disallow": ()}
+    hidden = {name: studio.group(project, *users, tags=("project",)) for name, users in people.items()}
+    membership = {"id": project} | {name: [group] for name, group in hidden.items()}
+    assert studio.root.call("project/membership", action="save", data=membership).status == 200
+    studio.role(1, "editor", project={name: {"value": True} for name in ("can_view_project", "can_manage_project")})
+    studio.join(project, user, project=["editor"])
+    path = f"/console/projects/{project}/settings"
+    with ConsoleBrowser(studio.server, user) as browser:
+        assert f"allow:{hidden['allow']}" not in browser.open(path)
+        assert "saved" in browser.act(path, description="Changed")
+    [row] = query(studio.server, "SELECT description, allow, disallow FROM projects WHERE id = $1", project)
+    assert dict(row) == {"description": "Changed", **{name: [group] for name, group in hidden.items()}}
+
+
 def test_save_of_an_older_version_is_refused(browser: ConsoleBrowser, base: str) -> None:
     group = new_group(browser, base, "Edited twice")
     older = browser.form(group)

@@ -27,7 +27,7 @@ KNOWN_COSTS = {
     "data of a user with the most entries": KnownCost(1.3, 0.4, f"{JSON}; changed rules are rendered there"),
     "read the schema": KnownCost(0.1, 0.03, ROLES),
     "client with the most redirect URIs": KnownCost(0.25, 0.1, "each of 4,000 addresses is checked"),
-    "state of 4 MB": KnownCost(0.8, 0.25, "the document is validated as a whole; only root may send a large one"),
+    "state of 4 MB": KnownCost(0.8, 0.25, "it is validated as a whole, in a thread; only root may send a large one"),
     "state with the most records for administrators": KnownCost(1.0, 0.03, "statements for each of 500 records"),
     "membership with the most members": KnownCost(1.6, 0.2, "4,700 members are compared before and after"),
     "membership of many dry run": KnownCost(1.2, 0.35, "4,700 members are compared before and after"),

@@ -14,7 +14,7 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from sso.core.keys import public_jwk, public_pem
-from sso.perm.changes.size_limits import MAX_ROLES
+from sso.perm.input.schema import MAX_ROLES
 from tests.cost.callers import Caller
 from tests.kit.browser import query
 from tests.kit.rsa_keys import rsa_key

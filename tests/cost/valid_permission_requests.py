@@ -67,12 +67,23 @@ def _writes(large: LargeRecords, user_id: str) -> Iterator[ValidRequest]:
         lambda: save({"name": "r0", "description": text(), "condition": any_of(256, text())}),
     )
     sections = ("public_data", "private_data")
+    held = {"or": [{"everyone": True}, *any_of(255, "held")["or"]]}
     yield post(
         "role with the most rules",
         ROOT,
         "/api/permissions/roles",
-        lambda: save({"name": "r0", "meta": {name: rules(9_900, "", f"m{next(_numbers)}_") for name in sections}}),
+        lambda: save(
+            {
+                "name": "r0",
+                "condition": held,
+                "meta": {name: rules(9_900, "", f"m{next(_numbers)}_") for name in sections},
+            }
+        ),
     )
+    read = {"action": "get", "application_id": application_id, "data": {"type": "list"}, "options": {"explain": True}}
+    yield post("explain the most rules", PLAYER, "/api/permissions/meta/data", read)
+    path = f"/api/admin/users/{user_id}/permissions?application_id={application_id}&explain=*"
+    yield get("explain the most rules of another user", ROOT, path)
     yield post(
         "schema of 1 MB",
         ROOT,

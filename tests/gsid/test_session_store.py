@@ -28,12 +28,13 @@ async def in_one_batch(batch: Batch, calls: Sequence[Callable[[], Awaitable[Any]
 
     # The batch waits for its turn, however slow this machine is, and takes all calls that wait.
     with patch.object(scheduler, "SLOW_S", 60.0):
-        began = await batch._database.scheduler.enter()
+        running = [await batch._database.scheduler.enter() for _ in range(scheduler.MAX_QUICK)]
         async with trio.open_nursery() as nursery:
             for n in range(len(calls)):
                 nursery.start_soon(run, n)
                 await trio.testing.wait_all_tasks_blocked()  # so that they join the batch in this order
-            batch._database.scheduler.leave(began)
+            for began in running:
+                batch._database.scheduler.leave(began)
     assert sizes == [len(calls)]
     return results
 

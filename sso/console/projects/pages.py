@@ -111,28 +111,36 @@ def _title_of(name: str) -> str:
     return " ".join(letters.split())[:MAX_TITLE].strip(" ")
 
 
-async def _body(_visit: ConsoleVisit, form: Form, _variables: Variables, record: EditedRecord) -> dict[str, Any]:
+async def _body(visit: ConsoleVisit, form: Form, variables: Variables, record: EditedRecord) -> dict[str, Any]:
+    shown = {group["group_id"] for group in await _access_groups(visit, variables)}
     return {
         "title": form.get("title", "").strip(),
         "display_name": form.get("display_name", "").strip(),
         "description": form.get("description", "").strip(),
         "aliases": split_list(form.get("aliases", "")),
         "settings": {"allowed_domains": split_list(form.get("allowed_domains", ""))},
-        **{name: _listed(form, name, record.values[name]) for name in ("allow", "disallow")},
+        **{name: _listed(form, name, record.values[name], shown) for name in ("allow", "disallow")},
     }
 
 
-def _listed(form: Form, name: str, stored: list[str]) -> list[str]:
-    """Returns the groups whose box is checked, in the order of the stored list."""
+def _listed(form: Form, name: str, stored: list[str], shown: set[str]) -> list[str]:
+    """Returns the groups whose box is checked, in the order of the stored list.
+
+    Groups that the administrator may not see have no box, and stay.
+    """
     checked = [field.removeprefix(f"{name}:") for field in form if field.startswith(f"{name}:")]
-    kept = [group_id for group_id in stored if group_id in checked]
+    kept = [group_id for group_id in stored if group_id in checked or group_id not in shown]
     return [*kept, *(group_id for group_id in checked if group_id not in kept)]
 
 
 async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
+    return {**project_page(record.values, "settings"), "groups": await _access_groups(visit, variables)}
+
+
+async def _access_groups(visit: ConsoleVisit, variables: Variables) -> list[dict[str, Any]]:
+    """Returns the groups that the administrator may see and that can admit users to the project or exclude them."""
     groups = await groups_of(visit, variables["project_id"])
-    listed = [group for group in groups if "project" in group["tags"]]
-    return {**project_page(record.values, "settings"), "groups": listed}
+    return [group for group in groups if "project" in group["tags"]]
 
 
 SETTINGS = RecordEditor(

@@ -43,15 +43,6 @@ def _parse(raw: bytes) -> dict[str, Any]:
     return dict(parse_body(raw, "application/json", forms=False, **DOCUMENT_BODY._asdict()).fields)
 
 
-def count_records(document: Mapping[str, Any]) -> int:
-    """Returns about how many records a document has: the items of its sections, and of lists by application."""
-    count = 0
-    for section in document.values():
-        parts = section.values() if isinstance(section, dict) else (section,)
-        count += sum(len(part) if isinstance(part, list) else 1 for part in parts)
-    return count
-
-
 def record_changes(members: Mapping[str, Any]) -> list[RecordChange]:
     """Returns the records that a document would change, from the response of a comparison."""
     changes = []

@@ -10,11 +10,12 @@ from sso.console.form_error import FormError
 from sso.console.impact import impact_values
 from sso.console.progress_pages import OperationProgress, stream_page
 from sso.console.sections import STATE
-from sso.console.state.document import MANY_RECORDS, MAX_FORM, count_records, digest, read_document, record_changes
+from sso.console.state.document import MANY_RECORDS, MAX_FORM, digest, read_document, record_changes
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.db.errors import DatabaseError
+from sso.state.document import count_records
 from sso.state.export import SECTIONS
 
 DIFF, APPLY = "/state/diff", "/state/apply"

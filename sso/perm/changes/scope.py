@@ -1,9 +1,10 @@
 """What a write may change. The writer locks it, and finds the users that the write affects."""
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple
 
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 
@@ -11,7 +12,7 @@ MAX_FEW = 20
 
 
 class Scope(Struct, frozen=True):
-    """The records that a write may change; scopes are combined with ``|``.
+    """The records that a write may change; scopes are combined with ``|``, and many with `union`.
 
     A scope must name everything that the write changes, otherwise the write may wait for a lock in the wrong order, and
     changes of permissions are not seen. It may name more.
@@ -69,9 +70,14 @@ class Scope(Struct, frozen=True):
         """
         return cls(accounts=frozenset((user,)))
 
+    @classmethod
+    def union(cls, scopes: Iterable["Scope"]) -> "Scope":
+        """Names what any of the scopes names."""
+        parts = (astuple(scope) for scope in scopes)
+        return cls(*(frozenset[Any]().union(*sets) for sets in zip(*parts, strict=True)))
+
     def __or__(self, other: "Scope") -> "Scope":
-        names = ("records", "applications", "roles", "removed_roles", "projects", "accounts", "read_applications")
-        return replace(self, **{name: getattr(self, name) | getattr(other, name) for name in names})
+        return Scope.union((self, other))
 
     @property
     def is_few_records(self) -> bool:

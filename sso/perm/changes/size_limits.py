@@ -8,9 +8,9 @@ write of roles locks the application, and a write of groups shares the locks of 
 from sso.perm.engine.conditions import count_nodes
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.errors import PermissionConflict
+from sso.perm.input.schema import MAX_ROLES
 from sso.perm.stores.permission_state import PermissionState
 
-MAX_ROLES = 1000  # of one application
 MAX_CONDITION_NODES = 20_000  # of the roles of one application and of the groups of its project, together
 MAX_APPLICATION_BYTES = 8_000_000  # of the schema and the roles of one application, as JSON
 MAX_PROJECT_APPLICATIONS = 10_000  # of one project, with those that are removed

@@ -7,10 +7,10 @@ the members that were left out.
 
 from typing import Any
 
+from sso.perm.authorization import secret_rights_of
 from sso.perm.caller import Caller
 from sso.perm.engine.required_rights import Operation, is_allowed
 from sso.perm.engine.rights import META_NAMES, Rights
-from sso.perm.engine.secret_rights import secret_rights
 from sso.perm.stores.facts_reader import FactsReader
 
 EVERYTHING = ("before", "after")
@@ -44,8 +44,7 @@ class AuditView:
         addresses = dict.fromkeys(application_ids, self._caller.address)
         for application_id, loaded in (await self._facts.load_many(self._caller.user_id, addresses)).items():
             if loaded is not None:
-                secret = secret_rights(loaded.application.schema, loaded.facts.own, self._caller.now)
-                self._rights_at[application_id] = Rights(self._rights.central, secret)
+                self._rights_at[application_id] = Rights(self._rights.central, secret_rights_of(self._caller, loaded))
 
     def _hidden(self, entry: dict[str, Any]) -> tuple[str, ...]:
         """Returns the members of ``before`` and ``after`` that the reader may not see; `EVERYTHING` hides both as a

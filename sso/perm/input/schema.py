@@ -10,6 +10,7 @@ from sso.perm.engine.secret_rights import ALL, APPLICATION_RULES, META_DEFAULTS,
 from sso.perm.input.rules import Layer, RuleReader
 from sso.perm.input.validators import read_flag, read_object, unknown_field_warnings
 
+MAX_ROLES = 1000  # of one application
 # A get returns these fields and a save ignores them without a warning, so that a client can send a record back.
 _READ_ONLY = frozenset(("application_id", "version", "updated_at"))
 USER_DATA_FIELDS = frozenset(("user_id", "type", "roles", *SECTIONS))  # of meta/data
@@ -44,7 +45,10 @@ def read_schema_roles(data: dict[str, Any], path: FieldPath = ()) -> tuple[list[
     roles: list[dict[str, Any]] = []
     warnings: list[str] = []
     path = (*path, "roles")
-    for name, item in read_object(data.get("roles", {}), path).items():
+    items = read_object(data.get("roles", {}), path)
+    if len(items) > MAX_ROLES:
+        raise FieldError(path, f"must have at most {MAX_ROLES} roles")
+    for name, item in items.items():
         fields = read_object(item, (*path, name) if name.isidentifier() else path)
         if fields.get("name", name) != name:
             raise FieldError(path, "the name of a role differs from its key")

@@ -2,6 +2,7 @@
 
 from sso.accounts.bans.operations import NewBan
 from sso.accounts.bans.store import project_of
+from sso.core.ban import Ban
 from sso.core.errors import Conflict, Forbidden
 from sso.db.database import Database
 from sso.perm.authorization import Authorizer
@@ -27,15 +28,19 @@ class BanRights:
         rights = await self._authorizer.caller_rights(caller)
         return rights.allow(Operation.USER_BAN, project_id=project_id, application_id=application_id)
 
-    async def require_bannable(self, caller: Caller, user_id: str, new: NewBan) -> None:
+    async def require_bannable(self, caller: Caller, user_id: str, ban: NewBan) -> None:
         """Raises Conflict for root and for the caller, Forbidden for a member whom the caller could not remove."""
         if user_id == caller.user_id:
             raise Conflict("you cannot ban yourself")
         if (await read_service_rights(self._database, user_id, caller.now)).is_root:
             raise Conflict("a user with the role root cannot be banned: take the role away first")
-        project_id, is_of_all = new.project_id, new.application_id is None and new.project_id is None
-        if new.application_id is not None:
-            project_id = await project_of(self._database, new.application_id)
+        await self.require_removable(caller, user_id, ban)
+
+    async def require_removable(self, caller: Caller, user_id: str, ban: Ban | NewBan) -> None:
+        """Raises Forbidden for a member in the scope of the ban whose roles the caller could not take away."""
+        project_id, is_of_all = ban.project_id, ban.application_id is None and ban.project_id is None
+        if ban.application_id is not None:
+            project_id = await project_of(self._database, ban.application_id)
         rights = await self._authorizer.caller_rights(caller)
         for membership in await read_memberships_of(self._database, user_id, MAX_MEMBERSHIPS):
             place = membership["project_id"]

@@ -58,11 +58,9 @@ class SchemaOperations:
                 raise rights.refusal(Operation.SCHEMA_SECRET_DATA)
             # Callers of §4.10 send it back as a get returned it.
             changes = {name: section for name, section in changes.items() if name != "secret_data"}
-        scope = Scope.application(application_id)
-        for role in roles:
-            scope |= Scope.role(application_id, role["name"])
+        scopes = [Scope.application(application_id), *(Scope.role(application_id, role["name"]) for role in roles)]
         return await self._writes.run(
-            context, scope, _save, context.caller, application_id, changes, roles, expected_version
+            context, Scope.union(scopes), _save, context.caller, application_id, changes, roles, expected_version
         )
 
 

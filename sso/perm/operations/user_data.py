@@ -107,12 +107,15 @@ class UserDataOperations:
             if user.is_large:
                 await _prepare_response(user, user_id, list_type, options, caller.now, authorizer.facts.run_in_thread)
             return current_response(user, user_id, list_type, options, caller.now)
-        if user.is_large:
-            await user.prepare(authorizer.facts.run_in_thread, caller.now if at is None else at)
-        effective = user.effective(caller.now if at is None else at)
-        members: dict[str, Any] = {"data": render(list_type, user.application, user.facts, effective, options)}
-        members |= explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
-        return {**members, "user_id": user_id, "expired": earliest_role_end(effective, options)}
+        now = caller.now if at is None else at
+
+        def members(user: LoadedFacts) -> dict[str, Any]:
+            effective = user.effective(now)
+            data = {"data": render(list_type, user.application, user.facts, effective, options)}
+            explained = explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
+            return {**data, **explained, "user_id": user_id, "expired": earliest_role_end(effective, options)}
+
+        return await user.compute(authorizer.facts.run_in_thread, now, members)
 
     async def parse(self, context: OperationContext, data: dict[str, Any], default_expired: int) -> UserDataChanges:
         """Returns the parts of a record that were given. ``default_expired`` is for those without an end."""

@@ -121,6 +121,14 @@ class LoadedFacts(Struct, frozen=True, eq=False):
             await run_in_thread(compute, copy)
             self.memo.adopt(copy.memo)
 
+    async def compute(self, run_in_thread: RunInThread, now: int, function: Callable[["LoadedFacts"], T]) -> T:
+        """Returns ``function(facts)``, called in a thread if the permissions of that moment are large."""
+        if not self.is_large:
+            return function(self)
+        await self.prepare(run_in_thread, now)
+        result: T = await run_in_thread(function, replace(self, memo=self.memo.copy()))
+        return result
+
     def remember(self, name: object, now: int, compute: Callable[[], T]) -> T:
         """Returns the value of ``compute()``, which must depend only on the facts and the time, and must not be
         changed."""
@@ -143,8 +151,12 @@ class LoadedFacts(Struct, frozen=True, eq=False):
         return computed
 
     def secret_rights(self, now: int) -> SecretRights:
-        """Returns the user's rights in secret_data of the application."""
-        if self.facts.bans and self.facts.ban(self.application.application_id, now):
+        """Returns the user's rights in secret_data of the application.
+
+        Rights over the data of others are administrative, and guests and test players have none.
+        """
+        is_banned = self.facts.bans and self.facts.ban(self.application.application_id, now)
+        if is_banned or self.facts.user.cannot_administer:
             return self.rights_of_everyone(now)
         return self.remember("secret_rights", now, lambda: secret_rights(self.application.schema, self.facts.own, now))
 

@@ -12,9 +12,10 @@ from sso.db.transaction import Transaction
 from sso.perm.changes import state_comparison
 from sso.perm.changes.evaluation import MAX_WORK
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.size_limits import MAX_CONDITION_NODES, MAX_ROLES
+from sso.perm.changes.size_limits import MAX_CONDITION_NODES
 from sso.perm.changes.writer import PermissionWriter, WriteMode
 from sso.perm.engine.records import RoleRecord
+from sso.perm.input.schema import MAX_ROLES
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.roles import put_role
 from sso.services import Services

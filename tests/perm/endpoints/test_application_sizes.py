@@ -10,8 +10,8 @@ from sso.perm.changes.size_limits import (
     MAX_APPLICATION_BYTES,
     MAX_CONDITION_NODES,
     MAX_PROJECT_APPLICATIONS,
-    MAX_ROLES,
 )
+from sso.perm.input.schema import MAX_ROLES
 from tests.kit.browser import query
 from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
 from tests.perm.endpoints.connections import run_concurrently

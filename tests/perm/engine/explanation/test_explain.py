@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.explanation.explain import explain_all, explain_rule
+from sso.perm.engine.explanation.explain import MAX_COMPARISONS, explain_all, explain_rule
 from sso.perm.engine.render import Options
 from tests.perm.evaluation import GROUP_A, GROUP_B, NOW, Evaluation, evaluate, role_giving, rule
 
@@ -119,6 +119,20 @@ def test_explain_all_uses_the_names_of_the_list() -> None:
     arguments = (result.application, result.facts, result.effective, Options())
     assert list(explain_all(*arguments)) == result.full()
     assert list(explain_all(*arguments, short=True)) == result.short() == ["p/applications/10/app.can"]
+
+
+def test_explain_all_has_a_bounded_number_of_comparisons() -> None:
+    tags = [{"tag": f"t{number}"} for number in range(250)]
+    names = [f"rule{number:03}" for number in range(60)]
+    role = {"name": "mod", "condition": {"or": [{"everyone": True}, *tags]}}
+    result = evaluate(roles=[role | {"meta": {"private_data": {name: {"value": True} for name in names}}}])
+    explained = explain_all(result.application, result.facts, result.effective, Options())
+    origins = [explained[f"private_data.{name}"]["sources"][0]["by"] for name in names]
+    compared = [len(by[0].get("compared", ())) for by in origins]
+    assert [by[0]["kind"] for by in origins] == ["condition"] * 60
+    assert compared == [251] * (MAX_COMPARISONS // 251) + [0] * (60 - MAX_COMPARISONS // 251)
+    assert origins[0] is origins[1]  # it is found out once for all rules of the role
+    assert len(explain(result, names[-1])["sources"][0]["by"][0]["compared"]) == 251
 
 
 def test_reason_not_assigned() -> None:
