@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sso.core.errors import Forbidden, NotFound
 from sso.core.net import Address, parse_address
@@ -123,11 +124,8 @@ async def test_secret_rights_at_the_target() -> None:
 async def test_caller_without_the_second_factor_and_guest_have_the_rights_of_everyone() -> None:
     target = loaded(GAME, **OWN_RIGHTS)
     assert (await rights(caller(second_factor_missing=True), target, at=GAME)).granted.secret.application == {"canRead"}
-    central = loaded(CENTRAL)
-    guest = LoadedFacts(
-        central.application, type(central.facts)(UserFacts("1001", cannot_administer=True)), True, "", {}
-    )
-    assert (await rights(caller(), guest, target, at=GAME)).granted.secret.application == {"canRead"}
+    guest = replace(target, facts=replace(target.facts, user=UserFacts("1001", cannot_administer=True)))
+    assert (await rights(caller(), guest, at=GAME)).granted.secret.application == {"canRead"}
 
 
 async def test_caller_without_the_second_factor_has_no_rights_at_the_central_application() -> None:

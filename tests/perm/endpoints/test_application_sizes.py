@@ -51,6 +51,14 @@ def role_count(studio: Studio, application_id: int) -> int:
     return int(query(studio.server, _COUNT, application_id)[0]["count"])
 
 
+def test_schema_with_too_many_roles_is_refused_before_its_locks(studio: Studio) -> None:
+    application_id = studio.application()
+    data = {"roles": {f"role{number}": {} for number in range(MAX_ROLES + 1)}}
+    answer = studio.root.call("meta/schema", action="save", application_id=application_id, data=data)
+    assert (answer.status, answer.body["error"]) == (400, "roles: must have at most 1000 roles")
+    assert role_count(studio, application_id) == 0
+
+
 def test_application_has_a_limited_number_of_roles_whichever_way_they_are_saved(
     studio: Studio, project_id: str
 ) -> None:
