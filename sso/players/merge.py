@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import GUEST_TAG, User
-from sso.accounts.user_store import lock_user, revoke_everything
+from sso.accounts.user_store import lock_user, revoke_and_record, revoke_everything
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
@@ -85,7 +85,11 @@ class UserMerges:
         return await self._writer.write(mode, scope, work)
 
     async def unmerge(self, mode: WriteMode, into: str, user_id: str, check: CheckMoves = allow_all) -> list[str]:
-        """Undoes a merge. Returns what was changed since, which stays as it is."""
+        """Undoes a merge. Returns what was changed since, which stays as it is.
+
+        If ways to sign in go back, everything issued to ``into`` ends: the device of the first user may have signed in
+        with them, and the login of a link session does not name the key.
+        """
         scope = await self._scope(into, user_id)
 
         async def work(tx: Transaction) -> list[str]:
@@ -100,6 +104,8 @@ class UserMerges:
             moved = merge["moved"]
             await check(tx, moved)
             changed = await _move_back(tx, user_id, second, moved)
+            if any(moved.get(name) for name in LINK_TABLES):
+                await revoke_and_record(tx, into)
             await store.reopen_merged(tx, user_id, disabled=merge["was_disabled"])
             await store.mark_keys(tx, user_id)
             names = {"from": user_id, "into": into}

@@ -153,3 +153,25 @@ def test_a_new_key_does_not_bring_a_banned_player_back(server: Server, client: h
     assert "banned" in server.sso("user", "merge", user_id, guest["user_id"], "--yes", check=False).stderr
     merged = "SELECT FROM users WHERE user_id = ANY ($1) AND merged_into IS NOT NULL"
     assert not query(server, merged, [guest["user_id"], user_id])
+
+
+def test_undoing_the_merge_of_a_link_session_signs_the_device_out_of_the_account(
+    server: Server, client: httpx.Client, game: Game
+) -> None:
+    """The device of somebody else keeps neither the login of the session nor what its key has obtained since."""
+    device, login = Device(), new_user(server)
+    guest = device.sign_in(client)
+    session = link_session(game, guest)
+    with Browser(server) as browser:
+        browser.sign_in(login)
+        press_continue(browser, session)
+    obtained = [session.poll().json(), device.sign_in(client)]
+    account = obtained[0]["user_id"]
+    assert [data["user_id"] for data in obtained] == [account, account] != [guest["user_id"]] * 2
+    server.sso("user", "unmerge", login, guest["user_id"])
+    for data in obtained:
+        for name in ("token", "stoken"):
+            assert client.post("/proxy/api/login", json={"token": data[name]}).status_code == 401
+        assert game.get_gsid(bearer(data), link="1").status_code == 401
+    assert device.sign_in(client)["user_id"] == guest["user_id"]
+    assert client.post("/proxy/api/login", json={"login": login, "password": PASSWORD}).status_code == 200
