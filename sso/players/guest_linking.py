@@ -33,16 +33,18 @@ class GuestLinking(Struct, frozen=True):
         return await preview_merge(self.merges, link.guest_id, user)
 
     async def merge(self, link: GuestLink, user: User) -> bool:
-        """Merges the guest. Returns False if the session has ended or the guest is no guest any more."""
+        """Merges the guest. Returns False if the session has ended, or the guest is no guest any more.
+
+        Also returns False if the user was revoked since it was read.
+        """
 
         async def check(tx: Transaction, _moves: Moves) -> None:
             if not await link.mark(tx, "merged"):
                 raise _SessionEnded
 
         try:
-            await self.merges.merge(
-                actor_mode(AuditActor(user_id=user.user_id)), link.guest_id, user.user_id, check, of_guest=True
-            )
+            mode = actor_mode(AuditActor(user_id=user.user_id))
+            await self.merges.merge(mode, link.guest_id, user.user_id, check, of_guest=True, decided_by=user)
         except ApiError:
             return False
         return True

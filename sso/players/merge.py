@@ -47,20 +47,28 @@ class UserMerges:
         self._writer = writer
 
     async def merge(
-        self, mode: WriteMode, user_id: str, into: str, check: CheckMoves = allow_all, *, of_guest: bool = False
+        self,
+        mode: WriteMode,
+        user_id: str,
+        into: str,
+        check: CheckMoves = allow_all,
+        *,
+        of_guest: bool = False,
+        decided_by: User | None = None,
     ) -> Written[MergeResult]:
         """Merges ``user_id`` into ``into``, or says what that would do. Raises Conflict, NotFound or FieldError.
 
-        ``of_guest``: the first user must still be a guest. Merges and previews use connections of their own, one at a
-        time for each user: players who open the page of a preview often do not keep logins waiting.
+        ``of_guest``: the first user must still be a guest. ``decided_by``: one of both, as the session of the browser
+        that has decided knows it; it must not have been revoked since. Merges and previews use connections of their
+        own, one at a time for each user: players who open the page of a preview often do not keep logins waiting.
         """
         if user_id == into:
             raise FieldError(("into",), "is the same user")
         with self._database.shares.limit_merge(f"user {user_id}", f"user {into}"):
-            return await self._merge(mode, user_id, into, check, of_guest)
+            return await self._merge(mode, user_id, into, check, of_guest, decided_by)
 
     async def _merge(
-        self, mode: WriteMode, user_id: str, into: str, check: CheckMoves, of_guest: bool
+        self, mode: WriteMode, user_id: str, into: str, check: CheckMoves, of_guest: bool, decided_by: User | None
     ) -> Written[MergeResult]:
         scope = await self._scope(user_id, into)
         applications = scope.changed_applications
@@ -69,6 +77,10 @@ class UserMerges:
             first, second = await self._lock(tx, user_id, into)
             if of_guest and not first.is_guest:
                 raise Conflict(f"{user_id} is no guest any more")
+            if decided_by is not None:
+                decider = first if decided_by.user_id == first.user_id else second
+                if decider.valid_from != decided_by.valid_from:
+                    raise Conflict(f"{decider.user_id} was signed out meanwhile")
             await self._require_mergeable(tx, first, second)
             moved, warnings = await _move(tx, first, second)
             if not {row["application_id"] for name in ("games", "assignments") for row in moved[name]} <= applications:

@@ -1,5 +1,6 @@
 """A guest becomes an account, or is merged into one, by a game session with link."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -12,6 +13,7 @@ from tests.kit.builders import PASSWORD
 from tests.kit.game import Game, Session, press_continue
 from tests.kit.guest import FACTOR, Device, bearer
 from tests.kit.registration import mailed_link, mails_to, new_address, request_mail
+from tests.kit.row_locks import changed_by_another_transaction
 from tests.kit.server import Server
 from tests.kit.session_tokens import claims_of, new_application
 
@@ -136,6 +138,22 @@ def test_nobody_merges_a_guest_without_both(server: Server, client: httpx.Client
         browser.submit(f"{session.decision}/deny")
     assert session.poll().json()["status"] == "ERROR"
     assert query(server, "SELECT merged_into FROM users WHERE user_id = $1", guest["user_id"])[0][0] is None
+
+
+def test_browser_that_was_signed_out_meanwhile_merges_nothing(server: Server, client: httpx.Client, game: Game) -> None:
+    """The merge waits for a change of the password, which ends the session of the browser that has confirmed it."""
+    guest, login = Device().sign_in(client), new_user(server)
+    session = link_session(game, guest)
+    with Browser(server) as browser:
+        browser.sign_in(login)
+        browser.follow(browser.get(session.page))
+        merge = threading.Thread(target=lambda: browser.submit(f"{session.decision}/continue"))
+        revoke = f"UPDATE users SET valid_from = valid_from + 1 WHERE login = '{login}'"
+        with changed_by_another_transaction(server, revoke):
+            merge.start()
+        merge.join()
+    assert query(server, "SELECT merged_into FROM users WHERE user_id = $1", guest["user_id"])[0][0] is None
+    assert session.status == "pending"
 
 
 def test_a_new_key_does_not_bring_a_banned_player_back(server: Server, client: httpx.Client, game: Game) -> None:
