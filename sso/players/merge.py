@@ -113,6 +113,8 @@ class UserMerges:
                 raise Conflict(f"a merge can be undone for {UNDO_DAYS} days")
             if second.merged_into is not None:
                 raise Conflict(f"{into} was merged into {second.merged_into} since; undo that first")
+            if first.deletion_due is not None:  # it would be erased as soon as it is disabled
+                raise Conflict(f"the account {user_id} is closed; restore it first")
             moved = merge["moved"]
             await check(tx, moved)
             changed = await _move_back(tx, user_id, second, moved)

@@ -218,6 +218,34 @@ def test_merges_that_are_refused(server: Server, root: Administrator, studio: St
     assert merge(root, guest, account).status_code == 409
 
 
+def test_merged_user_cannot_be_deleted(root: Administrator, studio: Studio) -> None:
+    """It is erased together with the account."""
+    guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
+    merge(root, guest, account)
+    for parameters in ({}, {"now": "1"}):
+        refused = root.request("DELETE", f"/users/{guest}", params=parameters)
+        assert (refused.status_code, f"was merged into {account}" in refused.text) == (409, True), refused.text
+    assert root.data(f"/users/{guest}")["deletion_due"] is None
+    unmerge(root, account, guest)
+    assert root.request("DELETE", f"/users/{guest}").status_code == 200
+
+
+def test_merge_of_a_user_who_is_going_to_be_erased_cannot_be_undone(
+    server: Server, root: Administrator, studio: Studio
+) -> None:
+    """Otherwise the user would be erased as soon as it is disabled."""
+    guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
+    merge(root, guest, account)
+    close = "UPDATE users SET deletion_due = now() + interval '1 day', deletion_by = 'disabled' WHERE user_id = $1"
+    query(server, close, guest)
+    refused = unmerge(root, account, guest)
+    assert (refused.status_code, f"the account {guest} is closed" in refused.text) == (409, True), refused.text
+    assert root.request("POST", f"/users/{guest}/restore").status_code == 200
+    assert unmerge(root, account, guest).status_code == 200
+    restored = root.data(f"/users/{guest}")
+    assert (restored["disabled"], restored["deletion_due"]) == (False, None)
+
+
 def test_the_last_key_of_a_guest_stays(root: Administrator, studio: Studio) -> None:
     guest = Device().sign_in(studio.client)["user_id"]
     (link,) = root.data(f"/users/{guest}/links")
