@@ -49,6 +49,13 @@ def test_link_needs_the_user_jwt_of_the_guest_and_its_factor(client: httpx.Clien
     assert game.get_gsid(headers, link="1").status_code == 401
 
 
+def test_factor_of_the_guest_may_be_any_text(client: httpx.Client, game: Game) -> None:
+    guest = Device().sign_in(client, factor="Gerät 1")
+    headers: Any = bearer(guest) | {"Factor": "Gerät 1".encode()}  # UTF-8, as clients send it
+    answer = game.get_gsid(headers, link="1", factor="Gerät 1")
+    assert answer.status_code == 200, answer.text
+
+
 def test_an_account_cannot_be_linked(server: Server, game: Game, client: httpx.Client) -> None:
     login = new_user(server)
     data = client.post("/proxy/api/login", json={"login": login, "password": PASSWORD, "factor": FACTOR}).json()
