@@ -147,6 +147,25 @@ def test_nobody_merges_a_guest_without_both(server: Server, client: httpx.Client
     assert query(server, "SELECT merged_into FROM users WHERE user_id = $1", guest["user_id"])[0][0] is None
 
 
+@pytest.mark.parametrize("registers", [True, False])
+def test_link_session_does_not_outlive_the_revocation_of_its_guest(
+    server: Server, client: httpx.Client, game: Game, registers: bool
+) -> None:
+    """A thief of the guest's user JWT has started the session, and everything issued to the guest was ended since."""
+    guest, login = Device().sign_in(client), new_user(server)
+    session = link_session(game, guest)
+    server.sso("user", "end-sessions", guest["user_id"])
+    with Browser(server) as thief:
+        if registers:
+            register_in(thief, session)
+        else:
+            thief.sign_in(login)
+            press_continue(thief, session)
+    (row,) = query(server, "SELECT login, merged_into FROM users WHERE user_id = $1", guest["user_id"])
+    assert tuple(row) == ("", None)
+    assert session.row("linked")["linked"] is None
+
+
 def test_browser_that_was_signed_out_meanwhile_merges_nothing(server: Server, client: httpx.Client, game: Game) -> None:
     """The merge waits for a change of the password, which ends the session of the browser that has confirmed it."""
     guest, login = Device().sign_in(client), new_user(server)
