@@ -14,7 +14,7 @@ from tests.kit.game import Game, Session, press_continue
 from tests.kit.guest import FACTOR, Device, bearer
 from tests.kit.registration import mailed_link, mails_to, new_address, request_mail
 from tests.kit.row_locks import changed_by_another_transaction
-from tests.kit.server import Server
+from tests.kit.server import Server, until
 from tests.kit.session_tokens import claims_of, new_application
 
 
@@ -124,6 +124,7 @@ def test_a_guest_is_merged_into_an_account_after_a_preview(server: Server, clien
     assert device.sign_in(client)["user_id"] == data["user_id"]
     recent = "SELECT FROM device_keys WHERE user_id = $1 AND created > now() - interval '1 hour'"
     assert query(server, recent, data["user_id"]), "for the account, the key is new"
+    assert until(lambda: any("guest of a game was added" in mail for mail in mails_to(server, login)))
     # The guest's own tokens have ended.
     assert client.post("/proxy/api/login", json={"token": guest["token"]}).status_code == 401
 
