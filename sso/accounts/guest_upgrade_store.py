@@ -23,10 +23,12 @@ _UPGRADE = Statement(
         terms_accepted = CASE WHEN CAST(:accepted_terms AS text) IS NOT NULL THEN now() END
     WHERE user_id = :user_id RETURNING *"""
 )
-# The game's session must still wait for this guest.
+# The game's session must still wait for this guest, and be newer than the last revocation of the guest: the JWT with
+# which an older one was started is void.
 _MARK_SESSION = Statement(
     """UPDATE game_sessions SET linked = :linked
     WHERE gsid = :gsid AND link_guest = :user_id AND linked IS NULL AND status = 'pending' AND ends > now()
+        AND created >= to_timestamp((SELECT valid_from FROM users WHERE user_id = :user_id))
     RETURNING gsid"""
 )
 
@@ -38,7 +40,10 @@ class GuestLink(Struct, frozen=True):
     guest_id: str
 
     async def mark(self, tx: Transaction, linked: str) -> bool:
-        """Stores what became of the guest. Returns False if the session has ended, or it was done before."""
+        """Stores what became of the guest, whom the caller has locked.
+
+        Returns False if the session has ended, it was done before, or the guest was revoked since.
+        """
         gsid = await tx.value(_MARK_SESSION, gsid=self.gsid, user_id=self.guest_id, linked=linked)
         return gsid is not None
 
@@ -52,7 +57,7 @@ async def upgrade_guest(
     lang: str,
     accepted_terms: str | None,
 ) -> User | None:
-    """Returns the user, who keeps the id; None if the session has ended or the user is no guest any more.
+    """Returns the user, who keeps the id; None if the user is no guest any more, or for a reason of `GuestLink.mark`.
 
     Raises UniqueViolation if the login is taken.
     """

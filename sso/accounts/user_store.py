@@ -154,7 +154,7 @@ class UserStore:
         await self._revoke(user_id, session_id)
 
     async def _revoke(self, user_id: str, kept_session_id: str = "") -> None:
-        await self._database.transaction(_revoke_and_record, user_id, kept_session_id)
+        await self._database.transaction(revoke_and_record, user_id, kept_session_id)
 
     async def revalidate(self, user: User, sign_in_id: str = "") -> int | None:
         """Returns the database time, in Unix seconds, or None if the user was revoked since it was read.
@@ -291,6 +291,7 @@ async def revoke_links(tx: Runner, user_id: str, purposes: Sequence[str] = REVOK
     await tx.value(_REVOKE_LINKS, user_id=user_id, purposes=list(purposes))
 
 
-async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:
+async def revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:
+    """Like `revoke_everything`, with an event in the history of the user."""
     await revoke_everything(tx, user_id, kept_session_id)
     await record_event(tx, user_id, EventKind.SIGNED_OUT_ELSEWHERE)

@@ -37,7 +37,7 @@ class GuestMerges(Protocol):
     async def merge(self, link: GuestLink, user: User) -> bool:
         """Merges the guest into the user, for the session of the link. Of several concurrent calls, one does so.
 
-        Returns False if the session has ended, or the guest cannot be merged.
+        Returns False if the session has ended, the guest cannot be merged, or the user was revoked since it was read.
         """
 
     async def is_merged(self, link: GuestLink, user: User) -> bool:

@@ -33,6 +33,7 @@ from sso.web.request import (
     ignored_forwarding_header,
     read_body,
     read_model,
+    text_header,
 )
 from sso.web.request_model import Flag, RequestModel, validate
 from sso.web.response import reply
@@ -73,7 +74,8 @@ def game_routes(game: GameLogin) -> Blueprint:
             options = await parse_login_options(fields, headers, origin, claimed, game.applications)
         except Forbidden as error:
             raise await game.violations.refuse("", ProofFailure("Ip header", found=error.message), origin) from None
-        guest = await game.link_guest(headers, origin) if fields.link else None
+        authorization = headers.get("Authorization", "")
+        guest = await game.link_guest(authorization, text_header("Factor"), origin) if fields.link else None
         session = await game.registration.register(options, key_text, guest)
         data = {
             "status": "OK",

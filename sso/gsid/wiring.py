@@ -1,7 +1,6 @@
 """Builds the services of game login from settings and shared services."""
 
 from msgspec import Struct
-from werkzeug.datastructures import Headers
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.device_sites import DeviceSites
@@ -62,10 +61,9 @@ class GameLogin(Struct, frozen=True):
     appeal_url: str
     jwts: UserJwts
 
-    async def link_guest(self, headers: Headers, address: Address) -> str:
+    async def link_guest(self, authorization: str, factor: str | None, address: Address) -> str:
         """Returns the guest whose user JWT the request has. Raises Unauthorized, or FieldError for an account."""
-        scheme, _, token = headers.get("Authorization", "").partition(" ")
-        factor = headers.get("Factor")
+        scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not factor:
             raise Unauthorized("invalid token: link requires Authorization: Bearer <user JWT>, and Factor")
         try:

@@ -11,7 +11,7 @@ from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.brand import CurrentBrand
-from sso.core.errors import Forbidden
+from sso.core.errors import Conflict, Forbidden
 from sso.core.language import Text, in_language
 from sso.core.moments import rfc3339
 from sso.db.database import Database
@@ -77,9 +77,9 @@ class AccountDeletion:
         """Closes the account and returns when it will be erased. Everything issued to the user ends.
 
         The request is based on the user with this ``valid_from``. Returns None if the account is closed already
-        or was changed meanwhile. Raises DeletionRefused for the last administrator. An account that is erased at once
-        (``days`` is 0) is not announced. With an ``actor``, the audit trail gets an entry. If ``precondition`` raises
-        an error, nothing is changed.
+        or was changed meanwhile. Raises DeletionRefused for the last administrator, and Conflict for a user who was
+        merged into another one. An account that is erased at once (``days`` is 0) is not announced. With an ``actor``,
+        the audit trail gets an entry. If ``precondition`` raises an error, nothing is changed.
         """
         if by == BY_USER and user.is_test_player:  # the id of an erased user is never used again
             raise Forbidden("the account of a test player cannot be deleted by its user")
@@ -87,6 +87,8 @@ class AccountDeletion:
 
         async def work(tx: Transaction) -> datetime | None:
             if (stored := await lock_user(tx, user.user_id)) is not None:
+                if stored.merged_into is not None:  # it is erased with the other one, and a merge can be undone
+                    raise Conflict(f"{user.user_id} was merged into {stored.merged_into}")
                 await precondition(tx, stored)
             due = await close_account(tx, user.user_id, valid_from, days, by)
             if due is None:

@@ -90,7 +90,7 @@ def conflict_pages(flows: ConflictLoginFlows, merges: UserMerges, visitor: Visit
         session, found, gsid = decision
         conflict = found.conflict
         try:
-            moved = await flows.conflicts.move(conflict)
+            moved = await flows.conflicts.move(conflict, session.user)
         except LastWayToSignIn:
             return await show(session, found, gsid, LAST_WAY)
         if not moved:
@@ -115,7 +115,7 @@ def conflict_pages(flows: ConflictLoginFlows, merges: UserMerges, visitor: Visit
 
         mode = actor_mode(AuditActor(user_id=session.user.user_id, address=str(client_address())))
         try:
-            await merges.merge(mode, conflict.owner.user_id, conflict.claimant.user_id, check)
+            await merges.merge(mode, conflict.owner.user_id, conflict.claimant.user_id, check, decided_by=session.user)
         except ApiError:
             return await show(session, found, gsid, CHANGED)
         return await show_done(Text(MERGED, account=name_of(conflict)), "/login")

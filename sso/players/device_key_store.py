@@ -8,7 +8,7 @@ from sso.accounts.bans.identity_store import key_identity, link_identity, refuse
 from sso.accounts.guarded_statements import NOW
 from sso.accounts.model import GUEST_TAG, User
 from sso.accounts.session_token_statements import ISSUE_COLUMNS, ISSUE_CTES
-from sso.accounts.user_store import GUEST_LOGIN_KEY, lock_user, unused_user_id
+from sso.accounts.user_store import GUEST_LOGIN_KEY, unused_user_id
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.ban import Ban
@@ -34,10 +34,18 @@ _SIGN_IN = BatchStatement(
         -- Their users, locked against revocation.
         SELECT * FROM users WHERE user_id = ANY (ARRAY(SELECT user_id FROM owned)) AND NOT disabled
         ORDER BY user_id FOR SHARE {{if_locked}}
+    ), valid_keys AS (
+        -- Their keys as they are now: a change that the lock has waited for may have removed or moved them. A lock that
+        -- is weaker than FOR SHARE would not read a moved key again.
+        SELECT digest, user_id FROM device_keys
+        WHERE digest = ANY (ARRAY(SELECT device_key FROM owned JOIN valid_users USING (user_id)))
+        ORDER BY digest FOR SHARE {{if_locked}}
     ), first_items AS (
         -- One item for each nonce of a key.
         SELECT DISTINCT ON (o.nonce) o.*, {_BAN.format("valid_users", "o")} AS ban
-        FROM owned o JOIN valid_users USING (user_id) ORDER BY o.nonce, o.n
+        FROM owned o JOIN valid_users USING (user_id)
+            JOIN valid_keys k ON k.digest = o.device_key AND k.user_id = o.user_id
+        ORDER BY o.nonce, o.n
     ), new_nonces AS (
         INSERT INTO device_nonces (digest, expires)
         SELECT nonce, now() + interval '{_NONCE_S} s' FROM first_items ORDER BY nonce
@@ -54,8 +62,8 @@ _SIGN_IN = BatchStatement(
     SELECT item.n, {NOW} AS validated_at, o.user_id IS NOT NULL AS is_known, a.n IS NOT NULL AS is_new,
         {_BAN.format("u", "item")} AS ban, u.*
     FROM item LEFT JOIN owned o ON o.n = item.n LEFT JOIN valid_users u ON u.user_id = o.user_id
-        LEFT JOIN accepted a ON a.n = item.n
-    WHERE o.user_id IS NULL OR u.user_id IS NOT NULL""",
+        LEFT JOIN valid_keys k ON k.digest = o.device_key AND k.user_id = o.user_id LEFT JOIN accepted a ON a.n = item.n
+    WHERE o.user_id IS NULL OR u.user_id IS NOT NULL AND k.digest IS NOT NULL""",
     {"nonce": "bytea", **ISSUE_COLUMNS},
 )
 # Of several concurrent calls with one key, one inserts it. Only then, the user is inserted.
@@ -106,7 +114,10 @@ class DeviceKeyStore:
         self._sign_in = SkipLockedBatch(database, _SIGN_IN)
 
     async def sign_in(self, nonce: bytes, tokens: dict[str, Any]) -> KeySignIn | None:
-        """Issues the tokens to the user of their key, unless the nonce was used. Returns None for a disabled user."""
+        """Issues the tokens to the user of their key, unless the nonce was used.
+
+        Returns None for a disabled user, and if the key was removed or moved meanwhile.
+        """
         row = await self._sign_in(nonce=nonce, **tokens)
         if row is None:
             return None
@@ -137,8 +148,7 @@ async def delete_key(tx: Transaction, user_id: str, key_id: str) -> bytes | None
 
 
 async def key_sign_ins(tx: Transaction, user_id: str, key: bytes) -> list[str]:
-    """Returns the sign-ins of the user that were made with the key. Waits for those that have just begun."""
-    await lock_user(tx, user_id)
+    """Returns the sign-ins of the user, whom the caller has locked, that were made with the key."""
     return [row["id"] for row in await tx.rows(_KEY_SIGN_INS, user_id=user_id, key=key)]
 
 

@@ -11,6 +11,7 @@ from sso.gsid.guest_merges import GuestPreview, StoreAccountElsewhere
 from sso.perm.engine.rules import without_section
 from sso.players.merge import Moves, UserMerges, actor_mode
 from sso.upstream.link_conflict_store import LinkConflicts
+from sso.upstream.linked_identities import LinkedIdentities
 
 
 class _SessionEnded(Conflict):
@@ -24,6 +25,7 @@ class GuestLinking(Struct, frozen=True):
 
     merges: UserMerges
     conflicts: LinkConflicts
+    links: LinkedIdentities
 
     async def conflict(self, link: GuestLink) -> StoreAccountElsewhere | None:
         conflict = await self.conflicts.of_guest(link.guest_id)
@@ -33,16 +35,19 @@ class GuestLinking(Struct, frozen=True):
         return await preview_merge(self.merges, link.guest_id, user)
 
     async def merge(self, link: GuestLink, user: User) -> bool:
-        """Merges the guest. Returns False if the session has ended or the guest is no guest any more."""
+        """Merges the guest and notifies the user.
+
+        Returns False if the session has ended, the guest is no guest any more, or the user or the guest was revoked.
+        """
 
         async def check(tx: Transaction, _moves: Moves) -> None:
             if not await link.mark(tx, "merged"):
                 raise _SessionEnded
+            await self.links.notify_of_guest(tx, user.user_id)
 
         try:
-            await self.merges.merge(
-                actor_mode(AuditActor(user_id=user.user_id)), link.guest_id, user.user_id, check, of_guest=True
-            )
+            mode = actor_mode(AuditActor(user_id=user.user_id))
+            await self.merges.merge(mode, link.guest_id, user.user_id, check, of_guest=True, decided_by=user)
         except ApiError:
             return False
         return True

@@ -51,28 +51,22 @@ class UserLinks:
         Raises Conflict if the user could not sign in any more. What was issued to the device with the key ends. With an
         ``actor``, the audit trail gets an entry.
         """
-        key = await self._database.transaction(self._remove_key, user.user_id, link_id, actor)
-        if key is None:
-            return await self._remove_store_account(user, link_id, actor)
-        # A sign-in that had read the key before may have waited for the removal.
-        await self._database.transaction(self._end_sign_ins, user.user_id, key)
-        return True
+        if await self._database.transaction(self._remove_key, user.user_id, link_id, actor):
+            return True
+        return await self._remove_store_account(user, link_id, actor)
 
-    async def _remove_key(self, tx: Transaction, user_id: str, link_id: str, actor: AuditActor | None) -> bytes | None:
-        """Returns the digest of the key, or None if the user has no such key."""
+    async def _remove_key(self, tx: Transaction, user_id: str, link_id: str, actor: AuditActor | None) -> bool:
+        """Returns False if the user has no such key."""
         await lock_user(tx, user_id)
         key = await delete_key(tx, user_id, link_id)
         if key is None:
-            return None
+            return False
         if not await can_sign_in(tx, user_id):
             raise Conflict(LAST_WAY)
         await record_event(tx, user_id, EventKind.DEVICE_KEY_REMOVED)
-        await self._end_sign_ins(tx, user_id, key)
-        await audit_unlink(tx, actor, user_id, link_id)
-        return key
-
-    async def _end_sign_ins(self, tx: Transaction, user_id: str, key: bytes) -> None:
         await self._games.end_in(tx, user_id, await key_sign_ins(tx, user_id, key))
+        await audit_unlink(tx, actor, user_id, link_id)
+        return True
 
     async def _remove_store_account(self, user: User, link_id: str, actor: AuditActor | None) -> bool:
         try:

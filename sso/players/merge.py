@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import GUEST_TAG, User
-from sso.accounts.user_store import lock_user, revoke_everything
+from sso.accounts.user_store import lock_user, revoke_and_record, revoke_everything
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
@@ -47,20 +47,28 @@ class UserMerges:
         self._writer = writer
 
     async def merge(
-        self, mode: WriteMode, user_id: str, into: str, check: CheckMoves = allow_all, *, of_guest: bool = False
+        self,
+        mode: WriteMode,
+        user_id: str,
+        into: str,
+        check: CheckMoves = allow_all,
+        *,
+        of_guest: bool = False,
+        decided_by: User | None = None,
     ) -> Written[MergeResult]:
         """Merges ``user_id`` into ``into``, or says what that would do. Raises Conflict, NotFound or FieldError.
 
-        ``of_guest``: the first user must still be a guest. Merges and previews use connections of their own, one at a
-        time for each user: players who open the page of a preview often do not keep logins waiting.
+        ``of_guest``: the first user must still be a guest. ``decided_by``: one of both, as the session of the browser
+        that has decided knows it; it must not have been revoked since. Merges and previews use connections of their
+        own, one at a time for each user: players who open the page of a preview often do not keep logins waiting.
         """
         if user_id == into:
             raise FieldError(("into",), "is the same user")
         with self._database.shares.limit_merge(f"user {user_id}", f"user {into}"):
-            return await self._merge(mode, user_id, into, check, of_guest)
+            return await self._merge(mode, user_id, into, check, of_guest, decided_by)
 
     async def _merge(
-        self, mode: WriteMode, user_id: str, into: str, check: CheckMoves, of_guest: bool
+        self, mode: WriteMode, user_id: str, into: str, check: CheckMoves, of_guest: bool, decided_by: User | None
     ) -> Written[MergeResult]:
         scope = await self._scope(user_id, into)
         applications = scope.changed_applications
@@ -69,6 +77,10 @@ class UserMerges:
             first, second = await self._lock(tx, user_id, into)
             if of_guest and not first.is_guest:
                 raise Conflict(f"{user_id} is no guest any more")
+            if decided_by is not None:
+                decider = first if decided_by.user_id == first.user_id else second
+                if decider.valid_from != decided_by.valid_from:
+                    raise Conflict(f"{decider.user_id} was signed out meanwhile")
             await self._require_mergeable(tx, first, second)
             moved, warnings = await _move(tx, first, second)
             if not {row["application_id"] for name in ("games", "assignments") for row in moved[name]} <= applications:
@@ -85,7 +97,11 @@ class UserMerges:
         return await self._writer.write(mode, scope, work)
 
     async def unmerge(self, mode: WriteMode, into: str, user_id: str, check: CheckMoves = allow_all) -> list[str]:
-        """Undoes a merge. Returns what was changed since, which stays as it is."""
+        """Undoes a merge. Returns what was changed since, which stays as it is.
+
+        If ways to sign in go back, everything issued to ``into`` ends: the device of the first user may have signed in
+        with them, and the login of a link session does not name the key.
+        """
         scope = await self._scope(into, user_id)
 
         async def work(tx: Transaction) -> list[str]:
@@ -97,9 +113,13 @@ class UserMerges:
                 raise Conflict(f"a merge can be undone for {UNDO_DAYS} days")
             if second.merged_into is not None:
                 raise Conflict(f"{into} was merged into {second.merged_into} since; undo that first")
+            if first.deletion_due is not None:  # it would be erased as soon as it is disabled
+                raise Conflict(f"the account {user_id} is closed; restore it first")
             moved = merge["moved"]
             await check(tx, moved)
             changed = await _move_back(tx, user_id, second, moved)
+            if any(moved.get(name) for name in LINK_TABLES):
+                await revoke_and_record(tx, into)
             await store.reopen_merged(tx, user_id, disabled=merge["was_disabled"])
             await store.mark_keys(tx, user_id)
             names = {"from": user_id, "into": into}

@@ -8,7 +8,8 @@ from msgspec import Struct
 from sso.accounts.bans.identity_store import provider_identity
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
-from sso.accounts.user_store import can_sign_in, get_user, lock_user
+from sso.accounts.second_factor.store import lock_unchanged_user
+from sso.accounts.user_store import can_sign_in, get_user
 from sso.core.ids import digest
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -90,17 +91,18 @@ class LinkConflicts:
             claimant, owner, row["link_id"], row["provider_id"], row["provider_name"], row["subject"], row["name"]
         )
 
-    async def move(self, conflict: LinkConflict) -> bool:
+    async def move(self, conflict: LinkConflict, owner: User) -> bool:
         """Moves the link, and nothing else, and notifies both. Returns False if something has changed meanwhile.
 
-        The caller has checked that the player has signed in to the account of the owner. Raises LastWayToSignIn.
+        ``owner``: the owner as the session of the browser that has decided knows it. Raises LastWayToSignIn.
         """
-        return await self._database.transaction(self._move, conflict)
+        return await self._database.transaction(self._move, conflict, owner)
 
-    async def _move(self, tx: Transaction, conflict: LinkConflict) -> bool:
-        owner, claimant = conflict.owner, conflict.claimant
-        for user_id in sorted((owner.user_id, claimant.user_id)):
-            await lock_user(tx, user_id)
+    async def _move(self, tx: Transaction, conflict: LinkConflict, owner: User) -> bool:
+        claimant = conflict.claimant
+        for user in sorted((owner, claimant), key=lambda user: user.user_id):
+            if not await lock_unchanged_user(tx, user):
+                return False
         if not await use_conflict(tx, conflict) or await count_links(tx, claimant.user_id) >= MAX_LINKS:
             return False
         names = {"user_id": owner.user_id, "into": claimant.user_id, "link_id": conflict.link_id}

@@ -9,7 +9,7 @@ from sso.accounts.bans.identity_store import provider_identity, refuse_banned
 from sso.accounts.bans.operations import BanOperations
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
-from sso.accounts.user_store import can_sign_in
+from sso.accounts.user_store import can_sign_in, get_user
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.brand import CurrentBrand
@@ -37,6 +37,7 @@ MAX_LINKS = 20  # for one user
 
 LINKED_SUBJECT = Text("A new way to sign in to %(service)s")
 LINKED = Text("Your account can now be used with %(provider)s (%(identity)s).")
+GUEST_ADDED = Text("A guest of a game was added to your account. The device of the guest can sign in to it now.")
 UNLINKED_SUBJECT = Text("A way to sign in to %(service)s was removed")
 UNLINKED = Text("Your account can no longer be used with %(provider)s.")
 ADVICE = Text("If this was not you, sign in, remove what you do not know and change your password.")
@@ -142,6 +143,10 @@ class LinkedIdentities:
         if user.login:  # a guest has no address
             change = Text(LINKED, provider=provider_name, identity=identity_name)
             await self._notify(tx, user, LINKED_SUBJECT, change)
+
+    async def notify_of_guest(self, tx: Transaction, user_id: str) -> None:
+        """Tells the owner of an account that a guest was merged into it."""
+        await self._notify(tx, await get_user(tx, user_id), LINKED_SUBJECT, GUEST_ADDED)
 
     async def _notify(self, tx: Transaction, user: User, subject: Text, change: Text) -> None:
         content = MailContent(Text(subject, service=self._brand.name), (change, ADVICE))

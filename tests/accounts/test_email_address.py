@@ -1,6 +1,7 @@
 """The e-mail address of an account: verifying it, changing it, undoing a change."""
 
 import json
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -21,6 +22,7 @@ from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.mailbox import link_in, mails, path_of, wait_for_mails
 from tests.kit.passkey import page_options
 from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
+from tests.kit.row_locks import changed_by_another_transaction
 from tests.kit.second_factors import displayed_secret, enrol
 from tests.kit.server import Server
 
@@ -152,6 +154,23 @@ def test_change_is_confirmed_at_the_new_address(
     assert query(server, "SELECT 1 FROM role_assignments WHERE user_id = $1 AND application_id = 1", user_id)
     server.apply({"users": [{"login": new, "nick": "Renamed"}]})
     assert user_id_of(server, new) == user_id
+
+
+def test_change_of_a_browser_that_was_signed_out_meanwhile_does_not_begin(
+    server: Server, browser: Browser, login: str
+) -> None:
+    """The request waits for a change of the password, which makes links for the address invalid."""
+    new, answers = f"thief.{login}", list[int]()
+    form = browser.form("/account/email") | {"new_email": new}
+    send = threading.Thread(target=lambda: answers.append(browser.post("/account/email", form).status_code))
+    revoke = f"UPDATE users SET valid_from = valid_from + 1 WHERE login = '{login}'"
+    with changed_by_another_transaction(server, revoke):
+        send.start()
+    send.join()
+    assert answers == [303]
+    links = "SELECT FROM mailed_links WHERE user_id = $1 AND purpose = 'email_change'"
+    assert not query(server, links, user_id_of(server, login))
+    assert not mails(server, new)
 
 
 def test_undo_restores_the_address_although_the_password_was_changed(

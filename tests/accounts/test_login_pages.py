@@ -10,6 +10,7 @@ import pytest
 
 from tests.kit.browser import SESSION, VISIT, Browser, each_worker, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.mailbox import mails
 from tests.kit.server import Server
 
 pytestmark = pytest.mark.two_workers
@@ -196,6 +197,14 @@ def test_nick_and_login_are_escaped(browser: Browser, server: Server) -> None:
     assert_harmless(browser.get("/account", params={"done": MARKUP, "problem": MARKUP}))
     assert_harmless(browser.get("/account/totp"))
     assert "<img" not in browser.submit("/account/totp", setup=MARKUP, otp=MARKUP).text
+
+
+def test_banned_user_with_a_second_factor_learns_why_and_gets_no_code(browser: Browser, server: Server) -> None:
+    login = new_user(server, email_2fa=True)
+    server.sso("user", "ban", login, "--reason", "Cheating")
+    refused = browser.sign_in(login)
+    assert (refused.status_code, "Cheating" in refused.text) == (403, True), refused.text
+    assert not mails(server, login)
 
 
 def test_login_is_masked_and_escaped_on_the_second_factor_page(browser: Browser, server: Server) -> None:

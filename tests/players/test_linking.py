@@ -1,5 +1,6 @@
 """A guest becomes an account, or is merged into one, by a game session with link."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -12,7 +13,8 @@ from tests.kit.builders import PASSWORD
 from tests.kit.game import Game, Session, press_continue
 from tests.kit.guest import FACTOR, Device, bearer
 from tests.kit.registration import mailed_link, mails_to, new_address, request_mail
-from tests.kit.server import Server
+from tests.kit.row_locks import changed_by_another_transaction
+from tests.kit.server import Server, until
 from tests.kit.session_tokens import claims_of, new_application
 
 
@@ -45,6 +47,13 @@ def test_link_needs_the_user_jwt_of_the_guest_and_its_factor(client: httpx.Clien
     if isinstance(headers, str):
         headers = bearer(guest, "other") if headers == "wrong factor" else {"Authorization": f"Bearer {guest['jwt']}"}
     assert game.get_gsid(headers, link="1").status_code == 401
+
+
+def test_factor_of_the_guest_may_be_any_text(client: httpx.Client, game: Game) -> None:
+    guest = Device().sign_in(client, factor="Gerät 1")
+    headers: Any = bearer(guest) | {"Factor": "Gerät 1".encode()}  # UTF-8, as clients send it
+    answer = game.get_gsid(headers, link="1", factor="Gerät 1")
+    assert answer.status_code == 200, answer.text
 
 
 def test_an_account_cannot_be_linked(server: Server, game: Game, client: httpx.Client) -> None:
@@ -115,6 +124,7 @@ def test_a_guest_is_merged_into_an_account_after_a_preview(server: Server, clien
     assert device.sign_in(client)["user_id"] == data["user_id"]
     recent = "SELECT FROM device_keys WHERE user_id = $1 AND created > now() - interval '1 hour'"
     assert query(server, recent, data["user_id"]), "for the account, the key is new"
+    assert until(lambda: any("guest of a game was added" in mail for mail in mails_to(server, login)))
     # The guest's own tokens have ended.
     assert client.post("/proxy/api/login", json={"token": guest["token"]}).status_code == 401
 
@@ -138,6 +148,41 @@ def test_nobody_merges_a_guest_without_both(server: Server, client: httpx.Client
     assert query(server, "SELECT merged_into FROM users WHERE user_id = $1", guest["user_id"])[0][0] is None
 
 
+@pytest.mark.parametrize("registers", [True, False])
+def test_link_session_does_not_outlive_the_revocation_of_its_guest(
+    server: Server, client: httpx.Client, game: Game, registers: bool
+) -> None:
+    """A thief of the guest's user JWT has started the session, and everything issued to the guest was ended since."""
+    guest, login = Device().sign_in(client), new_user(server)
+    session = link_session(game, guest)
+    server.sso("user", "end-sessions", guest["user_id"])
+    with Browser(server) as thief:
+        if registers:
+            register_in(thief, session)
+        else:
+            thief.sign_in(login)
+            press_continue(thief, session)
+    (row,) = query(server, "SELECT login, merged_into FROM users WHERE user_id = $1", guest["user_id"])
+    assert tuple(row) == ("", None)
+    assert session.row("linked")["linked"] is None
+
+
+def test_browser_that_was_signed_out_meanwhile_merges_nothing(server: Server, client: httpx.Client, game: Game) -> None:
+    """The merge waits for a change of the password, which ends the session of the browser that has confirmed it."""
+    guest, login = Device().sign_in(client), new_user(server)
+    session = link_session(game, guest)
+    with Browser(server) as browser:
+        browser.sign_in(login)
+        browser.follow(browser.get(session.page))
+        merge = threading.Thread(target=lambda: browser.submit(f"{session.decision}/continue"))
+        revoke = f"UPDATE users SET valid_from = valid_from + 1 WHERE login = '{login}'"
+        with changed_by_another_transaction(server, revoke):
+            merge.start()
+        merge.join()
+    assert query(server, "SELECT merged_into FROM users WHERE user_id = $1", guest["user_id"])[0][0] is None
+    assert session.status == "pending"
+
+
 def test_a_new_key_does_not_bring_a_banned_player_back(server: Server, client: httpx.Client, game: Game) -> None:
     """A new key is a new guest, who gets nothing of the banned account: neither by a link nor by a merge."""
     login, banned = new_user(server), Device()
@@ -153,3 +198,25 @@ def test_a_new_key_does_not_bring_a_banned_player_back(server: Server, client: h
     assert "banned" in server.sso("user", "merge", user_id, guest["user_id"], "--yes", check=False).stderr
     merged = "SELECT FROM users WHERE user_id = ANY ($1) AND merged_into IS NOT NULL"
     assert not query(server, merged, [guest["user_id"], user_id])
+
+
+def test_undoing_the_merge_of_a_link_session_signs_the_device_out_of_the_account(
+    server: Server, client: httpx.Client, game: Game
+) -> None:
+    """The device of somebody else keeps neither the login of the session nor what its key has obtained since."""
+    device, login = Device(), new_user(server)
+    guest = device.sign_in(client)
+    session = link_session(game, guest)
+    with Browser(server) as browser:
+        browser.sign_in(login)
+        press_continue(browser, session)
+    obtained = [session.poll().json(), device.sign_in(client)]
+    account = obtained[0]["user_id"]
+    assert [data["user_id"] for data in obtained] == [account, account] != [guest["user_id"]] * 2
+    server.sso("user", "unmerge", login, guest["user_id"])
+    for data in obtained:
+        for name in ("token", "stoken"):
+            assert client.post("/proxy/api/login", json={"token": data[name]}).status_code == 401
+        assert game.get_gsid(bearer(data), link="1").status_code == 401
+    assert device.sign_in(client)["user_id"] == guest["user_id"]
+    assert client.post("/proxy/api/login", json={"login": login, "password": PASSWORD}).status_code == 200

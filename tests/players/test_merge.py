@@ -1,30 +1,32 @@
 """Administrators merge users and undo it: nothing is lost or overwritten, and no rights are gained by the way."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 import trio
 
-from sso.accounts.model import User
+from sso.accounts.authentication_context import by_device_key
+from sso.accounts.model import LoginOptions, User
 from sso.audit.trail import AuditActor
+from sso.core.net import parse_address
 from sso.db.connection_share import ConnectionShare
 from sso.db.errors import Unavailable
 from sso.db.statement import Statement
-from sso.db.transaction import Runner
+from sso.db.transaction import Runner, Transaction
 from sso.personal_data.erasure import erase_at_once
-from sso.players import guest_expiry
-from sso.players.device_key_store import unseen_guests
+from sso.players import guest_expiry, links
+from sso.players.device_key_store import delete_key, unseen_guests
 from sso.players.guest_linking import preview_merge
-from sso.players.merge import actor_mode
+from sso.players.merge import Moves, actor_mode
 from sso.services import Services
 from tests.admin.conftest import Administrator, administrator
 from tests.console.conftest import ConsoleBrowser
 from tests.kit.browser import query
 from tests.kit.builders import add_user
-from tests.kit.conditions import until_true
+from tests.kit.conditions import until_blocking, until_true
 from tests.kit.guest import Device
 from tests.kit.long_tests import IS_LONG_RUN
 from tests.kit.server import Server
@@ -216,6 +218,34 @@ def test_merges_that_are_refused(server: Server, root: Administrator, studio: St
     assert merge(root, guest, account).status_code == 409
 
 
+def test_merged_user_cannot_be_deleted(root: Administrator, studio: Studio) -> None:
+    """It is erased together with the account."""
+    guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
+    merge(root, guest, account)
+    for parameters in ({}, {"now": "1"}):
+        refused = root.request("DELETE", f"/users/{guest}", params=parameters)
+        assert (refused.status_code, f"was merged into {account}" in refused.text) == (409, True), refused.text
+    assert root.data(f"/users/{guest}")["deletion_due"] is None
+    unmerge(root, account, guest)
+    assert root.request("DELETE", f"/users/{guest}").status_code == 200
+
+
+def test_merge_of_a_user_who_is_going_to_be_erased_cannot_be_undone(
+    server: Server, root: Administrator, studio: Studio
+) -> None:
+    """Otherwise the user would be erased as soon as it is disabled."""
+    guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
+    merge(root, guest, account)
+    close = "UPDATE users SET deletion_due = now() + interval '1 day', deletion_by = 'disabled' WHERE user_id = $1"
+    query(server, close, guest)
+    refused = unmerge(root, account, guest)
+    assert (refused.status_code, f"the account {guest} is closed" in refused.text) == (409, True), refused.text
+    assert root.request("POST", f"/users/{guest}/restore").status_code == 200
+    assert unmerge(root, account, guest).status_code == 200
+    restored = root.data(f"/users/{guest}")
+    assert (restored["disabled"], restored["deletion_due"]) == (False, None)
+
+
 def test_the_last_key_of_a_guest_stays(root: Administrator, studio: Studio) -> None:
     guest = Device().sign_in(studio.client)["user_id"]
     (link,) = root.data(f"/users/{guest}/links")
@@ -315,47 +345,68 @@ async def test_player_who_opens_a_preview_often_delays_no_other_player(
     assert done.index(other_guest) < 5
 
 
-async def test_removal_of_a_key_is_complete_although_the_worker_ends_after_it(
-    services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first transaction ends what was issued to the device, and writes the audit entry."""
+async def test_removal_of_a_key_ends_what_was_issued_to_the_device_and_is_audited(services: Services) -> None:
     database, account = services.database, await account_with_key(services, b"r" * 32)
     (link,) = await services.players.links.keys(account.user_id)
     await sign_in_with_key(services, account, b"r" * 32)
-    transaction, is_over = database.transaction, False
-
-    async def transaction_until_the_end(*args: Any, **kwargs: Any) -> Any:
-        nonlocal is_over
-        if is_over:
-            raise Unavailable("the worker has ended")
-        is_over = True
-        return await transaction(*args, **kwargs)
-
-    monkeypatch.setattr(database, "transaction", transaction_until_the_end)
-    with pytest.raises(Unavailable):
-        await services.players.links.remove(account, link.id, AuditActor(operator="ann"))
+    assert await services.players.links.remove(account, link.id, AuditActor(operator="ann"))
     assert await services.players.links.keys(account.user_id) == []
     assert await database.value(Statement("SELECT bool_and(ended) FROM sign_ins"))
     entries = await database.rows(Statement("SELECT target, operator FROM audit WHERE operation = 'user.unlink'"))
     assert [tuple(entry) for entry in entries] == [(account.user_id, "ann")]
 
 
-async def test_sign_in_that_had_read_the_key_before_its_removal_ends(
+async def sign_in_while_it_changes(services: Services, key: bytes, change: Awaitable[Any], changing: trio.Event) -> Any:
+    """Signs in with the key when the event is set. The transaction of the change then waits until this blocks."""
+    guests, address = services.players.guests, parse_address("127.0.0.1")
+    tokens = guests.tokens.prepare(by_device_key(), LoginOptions(address), device_key=key)
+    results: list[Any] = []
+
+    async def sign_in() -> None:
+        await changing.wait()
+        results.append(await guests.store.sign_in(key, tokens.columns))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sign_in)
+        await change
+    return results[0]
+
+
+async def test_sign_in_that_waits_for_the_removal_of_its_key_gets_nothing(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, account = services.database, await account_with_key(services, b"t" * 32)
     (link,) = await services.players.links.keys(account.user_id)
-    transaction = database.transaction
+    removing = trio.Event()
 
-    async def transaction_and_sign_in(*args: Any, **kwargs: Any) -> Any:
-        result = await transaction(*args, **kwargs)
-        monkeypatch.setattr(database, "transaction", transaction)
-        await sign_in_with_key(services, account, b"t" * 32)
-        return result
+    async def delete_key_and_wait(tx: Transaction, user_id: str, key_id: str) -> bytes | None:
+        key = await delete_key(tx, user_id, key_id)
+        removing.set()
+        await until_blocking(tx)
+        return key
 
-    monkeypatch.setattr(database, "transaction", transaction_and_sign_in)
-    assert await services.players.links.remove(account, link.id)
-    assert [row["ended"] for row in await database.rows(Statement("SELECT ended FROM sign_ins"))] == [True]
+    monkeypatch.setattr(links, "delete_key", delete_key_and_wait)
+    removal = services.players.links.remove(account, link.id)
+    assert await sign_in_while_it_changes(services, b"t" * 32, removal, removing) is None
+    assert await database.value(Statement("SELECT count(*) FROM sign_ins")) == 0
+    assert await database.value(Statement("SELECT count(*) FROM session_tokens")) == 0
+
+
+async def test_sign_in_that_waits_while_its_key_goes_back_gets_nothing(services: Services) -> None:
+    """It had found the account, to which the key does not belong any more."""
+    database, merges = services.database, services.players.merges
+    guest, account = await new_guest(services, b"u" * 32), await add_user(services)
+    await merges.merge(actor_mode(AuditActor()), guest, account.user_id)
+    undoing = trio.Event()
+
+    async def wait(tx: Transaction, _moves: Moves) -> None:
+        undoing.set()
+        await until_blocking(tx)
+
+    undo = merges.unmerge(actor_mode(AuditActor()), account.user_id, guest, wait)
+    assert await sign_in_while_it_changes(services, b"u" * 32, undo, undoing) is None
+    assert await database.value(Statement("SELECT count(*) FROM sign_ins")) == 0
+    assert await database.value(Statement("SELECT count(*) FROM session_tokens")) == 0
 
 
 async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(services: Services) -> None:

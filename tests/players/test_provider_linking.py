@@ -1,5 +1,6 @@
 """Identity providers and players: newcomers on the page of a link session, and store accounts of two accounts."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from tests.kit.guest import FACTOR, Device, bearer
 from tests.kit.oauth import Browser as AccountBrowser
 from tests.kit.oauth import close_all
 from tests.kit.registration import mailed_link, mails_to, new_address
+from tests.kit.row_locks import changed_by_another_transaction
 from tests.kit.server import Server, until
 from tests.upstream.conftest import provider
 from tests.upstream.player import add_provider, follow, go, is_signed_in, link, player, press, sign_in, start_link
@@ -97,8 +99,10 @@ class Conflict:
 
     def send(self, decision: str) -> httpx.Response:
         """Sends a decision with the CSRF token of the session, also where the page has no such form."""
-        csrf = Forms(self.browser.http.get("/account").text).by_action["/logout"][0]["csrf"]
-        return self.browser.http.post(f"{CONFLICT}/{decision}", data={"csrf": csrf})
+        return self.browser.http.post(f"{CONFLICT}/{decision}", data={"csrf": self.csrf()})
+
+    def csrf(self) -> str:
+        return Forms(self.browser.http.get("/account").text).by_action["/logout"][0]["csrf"]
 
 
 @pytest.fixture
@@ -168,6 +172,22 @@ def test_revocation_of_the_account_ends_the_question(conflict: Conflict) -> None
     query(conflict.browser.server, "UPDATE users SET valid_from = valid_from + 1 WHERE login = $1", conflict.ann)
     assert conflict.browser.http.get(CONFLICT).headers["Location"] == "/account"
     conflict.send("move")
+    assert conflict.owner == conflict.bob
+
+
+@pytest.mark.parametrize("decision", ["move", "merge"])
+def test_owner_who_was_signed_out_meanwhile_decides_nothing(conflict: Conflict, decision: str) -> None:
+    """The decision waits for a change of the password, which ends the session of the browser that has sent it."""
+    conflict.sign_in_as(conflict.bob)
+    form = {"csrf": conflict.csrf()}
+    answers: list[int] = []
+    http = conflict.browser.http
+    send = threading.Thread(target=lambda: answers.append(http.post(f"{CONFLICT}/{decision}", data=form).status_code))
+    revoke = f"UPDATE users SET valid_from = valid_from + 1 WHERE login = '{conflict.bob}'"
+    with changed_by_another_transaction(conflict.browser.server, revoke):
+        send.start()
+    send.join()
+    assert answers == [409]
     assert conflict.owner == conflict.bob
 
 

@@ -114,6 +114,17 @@ def test_second_factor_of_the_account_is_asked(server: Server, provider: CodePro
     assert (claims["acr"], claims["amr"]) == (ACR_MFA, ["fed", "otp", "mfa"])
 
 
+def test_banned_user_with_a_second_factor_learns_why(server: Server, provider: CodeProvider) -> None:
+    provider_id = add_provider(server, provider)
+    browser = player(server)
+    link(browser, provider_id)
+    server.apply({"users": [{"login": browser.login, "totp_secret": TOTP_SECRET}]})
+    sign_out(browser)
+    server.sso("user", "ban", browser.login, "--reason", "Cheating")
+    refused = sign_in(browser, provider_id)
+    assert (refused.status_code, "Cheating" in refused.text) == (403, True), refused.text
+
+
 def test_trusted_second_factor_replaces_that_of_the_account(server: Server, provider: CodeProvider) -> None:
     provider_id = add_provider(server, provider, trusted_second_factor=True)
     browser = player(server)

@@ -11,7 +11,7 @@ from sso.accounts.email_address.new_login import CHANGE, UNDO, AddressLink, NewL
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.mailed_link_store import MailedLinks, newest_link_data
 from sso.accounts.model import User, mailbox_key, stored_login
-from sso.accounts.second_factor.store import delete_mailed_code
+from sso.accounts.second_factor.store import delete_mailed_code, lock_unchanged_user
 from sso.accounts.user_change_store import read_verified_at
 from sso.accounts.user_store import get_user, is_login_used, lock_user
 from sso.core.brand import CurrentBrand
@@ -36,18 +36,20 @@ class EmailChange:
         self._brand = brand
         self._new_login = new_login
 
-    async def request(self, user: User, login: str, language: str) -> int:
+    async def request(self, user: User, login: str, language: str) -> int | None:
         """Mails a link to the new address. Returns 0, or the seconds to wait if the last mail was sent too recently.
 
-        If the address belongs to an account, its owner gets a mail that says so; the caller does not learn it. Raises
-        ValueError if it is not a mail address, and Forbidden for a test player.
+        Returns None if the user was disabled or revoked since it was read. If the address belongs to an account, its
+        owner gets a mail that says so; the caller does not learn it. Raises ValueError if it is not a mail address, and
+        Forbidden for a test player.
         """
         if user.is_test_player:
             raise Forbidden("the address of a test player cannot be changed")
         login = stored_login(check_mail_address(login))
 
-        async def work(tx: Transaction) -> int:
-            await lock_user(tx, user.user_id)
+        async def work(tx: Transaction) -> int | None:
+            if not await lock_unchanged_user(tx, user):
+                return None
             turns = (
                 (f"address change:{user.user_id}", USER_PAUSE_S),
                 (f"address mail:{mailbox_key(login)}", ADDRESS_PAUSE_S),

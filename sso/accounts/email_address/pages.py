@@ -55,6 +55,8 @@ def email_pages(
             wait_s = await change.request(session.user, login, current_language.get())
         except ValueError:
             return await account.show(session, FormProblem(NOT_AN_ADDRESS, field="new_email"), "email", new_email=login)
+        if wait_s is None:
+            return see_other("/account")
         if wait_s:
             return await account.show(session, next_mail_problem(wait_s, "new_email"), "email", new_email=login)
         return see_other(account_url("email-requested"))

@@ -65,7 +65,11 @@ class LoginCompletion:
         self._life_s = life_s
 
     async def ask_for_code(self, user: User, next_path: str | None, auth: str = PASSWORD) -> Response:
-        """Redirects to the form for the second factor, which continues at ``next_path``. ``auth``: the first factor."""
+        """Redirects to the form for the second factor, which continues at ``next_path``. ``auth``: the first factor.
+
+        Raises Banned for a ban of scope "all".
+        """
+        self._require_not_banned(user)
         language.use_user_language(user.lang)
         if user.email_2fa:
             with suppress(SecondFactorBlocked):  # the form says so
@@ -93,8 +97,7 @@ class LoginCompletion:
         must set up a second factor or accept the terms (``is_usable``).
         Raises AccountClosed if the account is going to be deleted, and Banned for a ban of scope "all".
         """
-        if ban := ban_in_force(signed_in.user.bans, self._clock.now()):
-            raise Banned(ban, self._appeal_url)
+        self._require_not_banned(signed_in.user)
         if signed_in.user.is_closed:
             raise AccountClosed(signed_in.user, signed_in.auth, needs_code=False)
         address = client_address()
@@ -111,6 +114,10 @@ class LoginCompletion:
         )
         await self._notices.browser_signed_in(signed_in.user, read_device_cookie(), browser_label(), address)
         return session
+
+    def _require_not_banned(self, user: User) -> None:
+        if ban := ban_in_force(user.bans, self._clock.now()):
+            raise Banned(ban, self._appeal_url)
 
     async def must_prove_second_factor(self, signed_in: SignedIn) -> bool:
         """Returns True if the sign-in was without the user's second factor, and the service requires it."""
