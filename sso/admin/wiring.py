@@ -58,7 +58,7 @@ from sso.core.passwords import Hasher
 from sso.db.connection_share import ConnectionShares
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
-from sso.keys.rotation import KeyRotation, longest_token_s
+from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
 from sso.perm.authorization import Authorizer
 from sso.perm.credentials.service_jwt import FindServiceToken
@@ -171,7 +171,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
 def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
     settings, operations = s.settings, s.operations
     providers = ProviderResource(s.database, s.upstream, operations.providers, settings.base_url)
-    keys = SigningKeyResource(s.key_store, s.key_rotation, longest_token_s(settings))
+    keys = SigningKeyResource(s.key_store, s.key_rotation, settings)
     sessions = GameSessionResource(s.database, s.bus, settings.token_max_s + EXPIRED_JWT_S)
     state = StateResource(s.database, s.hasher, operations, s.permissions.writer)
     return (
