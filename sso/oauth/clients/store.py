@@ -1,8 +1,8 @@
 """Clients and their secrets in the database. Each method is one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring, column_purpose
@@ -18,6 +18,11 @@ from sso.oauth.clients.authentication import STRICT_METHODS, ClientCredentials, 
 from sso.oauth.clients.redirect_uris import is_redirect_uri
 from sso.oauth.model import Client, is_client_id
 from sso.oauth.recording.observation import note_client
+
+T = TypeVar("T")
+
+MAX_USUAL_USERS = 10_000  # of a client, for a change in a usual transaction: deleting their grants takes half a second
+REVOCATION_S = 600  # for a change of a client with more
 
 # ``version`` is another one after each change: the transaction that wrote the row.
 _FIND = BatchStatement(
@@ -61,7 +66,9 @@ _GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
 
 def _delete_granted(table: str, condition: str) -> Statement:
     if table == "oauth_grants":
-        return Statement(delete_grants(f"WHERE {condition}"))
+        # Rows are locked in key order, as by the statements that refresh tokens, to avoid deadlocks.
+        locked = f"SELECT id FROM oauth_grants WHERE {condition} ORDER BY id FOR UPDATE"
+        return Statement(delete_grants(f"WHERE g.id = ANY (ARRAY({locked}))"))
     return Statement(f"DELETE FROM {table} WHERE {condition}")
 
 
@@ -74,7 +81,19 @@ _REVOKE = tuple(
         "oauth_service_tokens",
     )
 )
-_REVOKE_EXCHANGED = Statement("DELETE FROM oauth_grants WHERE client_id = :client_id AND cardinality(act) > 0")
+_REVOKE_EXCHANGED = _delete_granted("oauth_grants", "client_id = :client_id AND cardinality(act) > 0")
+# The users, and the sign-ins of users, of which a client may have many.
+_USER_TABLES = (
+    "oauth_grants",
+    "oauth_consents",
+    "oauth_site_sessions",
+    "signal_subjects JOIN signal_streams USING (stream_id)",
+)
+_HAS_MANY_USERS = Statement(
+    "SELECT "
+    + " OR ".join(f"EXISTS (SELECT FROM {table} WHERE client_id = :client_id OFFSET :limit)" for table in _USER_TABLES)
+)
+_ALLOW_LONG_STATEMENTS = Statement(f"SELECT set_config('statement_timeout', '{REVOCATION_S}s', true)")
 _LIST_GRANTED_URIS = Statement(
     " UNION ".join(f"SELECT redirect_uri FROM {table} WHERE client_id = :client_id" for table in _GRANT_TABLES)
 )
@@ -151,6 +170,25 @@ class ClientStore:
         matched = authenticate_client(client, secrets, credentials, redirect_uri, strict_methods=strict_methods)
         note_client(client.client_id if matched else "", "client")
         return matched
+
+
+async def change_client(database: Database, client_id: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    """Returns ``work(tx)``, a change of the client that may revoke everything that it was granted.
+
+    That of hundreds of thousands of users takes longer than a usual transaction may. It then has a connection of those
+    for long work.
+    """
+    if not is_client_id(client_id) or not await database.value(
+        _HAS_MANY_USERS, client_id=client_id, limit=MAX_USUAL_USERS
+    ):
+        return await database.transaction(work)
+
+    async def long_work(tx: Transaction) -> T:
+        await tx.value(_ALLOW_LONG_STATEMENTS)
+        return await work(tx)
+
+    with database.shares.limit_evaluation(("client", client_id)):
+        return await database.long_transaction(REVOCATION_S, long_work)
 
 
 async def lock_client(tx: Transaction, client_id: str) -> Row | None:
