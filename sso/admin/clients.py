@@ -22,7 +22,8 @@ from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.operations import ClientOperations, client_id_taken, needs_secret
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json
 from sso.oauth.clients.redirect_uris import redirect_warnings
-from sso.oauth.clients.store import change_client, count_grants, find_client_page, lock_client, read_client_row
+from sso.oauth.clients.revocation_store import change_client
+from sso.oauth.clients.store import count_grants, find_client_page, lock_client, read_client_row
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import read_application_row
 from sso.web.request_model import QueryFlag

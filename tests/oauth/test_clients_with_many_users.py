@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sso.oauth.clients.store import MAX_USUAL_USERS
+from sso.oauth.clients.revocation_store import MAX_USUAL_USERS
 from tests.admin.conftest import Administrator, root, studio
 from tests.kit.browser import query, user_id_of
 from tests.kit.oauth import Site, new_browser, new_site

@@ -17,7 +17,8 @@ from sso.core.field_errors import FieldError
 from sso.core.net import Address
 from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.record import ClientChanges, ClientRecord
-from sso.oauth.clients.store import ClientStore, RecentClient, change_client, lock_client
+from sso.oauth.clients.revocation_store import change_client
+from sso.oauth.clients.store import ClientStore, RecentClient, lock_client
 from sso.oauth.errors import InvalidRedirectUri
 from sso.oauth.model import DOCUMENT_ID, Client
 from sso.oauth.registration.metadata import ClientMetadata

@@ -23,7 +23,8 @@ from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.operations import ClientOperations
 from sso.oauth.clients.record import ClientChanges, ClientRecord
 from sso.oauth.clients.redirect_uris import browser_origin
-from sso.oauth.clients.store import change_client, lock_client
+from sso.oauth.clients.revocation_store import change_client
+from sso.oauth.clients.store import lock_client
 from sso.oauth.errors import InvalidRegistrationToken, TooManyRegistrations, TooManyWaitingClients
 from sso.oauth.registration.metadata import (
     APPROVED_FIELDS,
