@@ -9,7 +9,7 @@ from pydantic import Field
 from sso.admin.answers.service import CLIENT
 from sso.admin.answers.shape import AnswerShape
 from sso.admin.caller import AdminCaller
-from sso.admin.record_resource import RecordKind, RecordResource
+from sso.admin.record_resource import RecordKind, RecordResource, Result
 from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, EntryId, JsonRecord, SortedQuery
 from sso.admin.rights import AdminRight
 from sso.core.errors import ApiError, Forbidden
@@ -22,6 +22,7 @@ from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.operations import ClientOperations, client_id_taken, needs_secret
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json
 from sso.oauth.clients.redirect_uris import redirect_warnings
+from sso.oauth.clients.revocation_store import change_client
 from sso.oauth.clients.store import count_grants, find_client_page, lock_client, read_client_row
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import read_application_row
@@ -130,6 +131,11 @@ class ClientResource(RecordResource[Row]):
 
     async def remove(self, tx: Transaction, request: AdminRequest, record: Row) -> None:
         await self._operations.delete(tx, request.caller.actor, record)
+
+    async def write(self, request: AdminRequest, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
+        if self.variable not in request.path:  # a new client
+            return await super().write(request, work)
+        return await change_client(self.database, self.path_key(request), work)
 
     async def respond_written(
         self,

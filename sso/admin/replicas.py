@@ -129,13 +129,22 @@ def _users_of(event: StreamEvent) -> set[str]:
 
 
 def replica_routes(resource: ReplicaResource) -> tuple[AdminRoute, ...]:
+    """A replica learns here that its application was removed, and restored."""
     right, path = AdminRight.VIEW_CHANGES, "/applications/<application_id>/replica"
     more = {"version": str, "now": float}
     definition = AnswerShape(ReplicaDefinitionJson, {**more, "attributes": NamedAttributesJson, "cursor": str})
     users = AnswerShape(ReplicaUserJson, more, is_list=True)
     changes = AnswerShape(ReplicaUserJson, {**more, "missing": list[str], "snapshot": bool}, is_list=True)
     return (
-        AdminRoute("GET", path, right, resource.definition, answer=definition, operation="get_replica_definition"),
+        AdminRoute(
+            "GET",
+            path,
+            right,
+            resource.definition,
+            answer=definition,
+            operation="get_replica_definition",
+            serves_removed_applications=True,
+        ),
         AdminRoute(
             "GET",
             f"{path}/users",
@@ -144,6 +153,7 @@ def replica_routes(resource: ReplicaResource) -> tuple[AdminRoute, ...]:
             ReplicaUsersQuery,
             answer=users,
             operation="list_replica_users",
+            serves_removed_applications=True,
         ),
         AdminRoute(
             "GET",
@@ -154,5 +164,6 @@ def replica_routes(resource: ReplicaResource) -> tuple[AdminRoute, ...]:
             answer=changes,
             waits=True,
             operation="list_replica_changes",
+            serves_removed_applications=True,
         ),
     )

@@ -139,6 +139,8 @@ class AdminRoute(Struct, frozen=True):
     waits: bool = False
     # The answer states the revision of the permissions that it is about, and the request may demand one.
     states_revision: bool = False
+    # Also for the service clients of an application that was removed, whose tokens no other route accepts.
+    serves_removed_applications: bool = False
 
     def read_query(self, path: Mapping[str, str], fields: dict[str, JSON]) -> Any:
         """Returns the query model. Raises ApiError, and NotFound for a path with an id that PostgreSQL refuses."""

@@ -19,12 +19,13 @@ from sso.admin.request import (
 )
 from sso.admin.rights import AdminRight
 from sso.audit import trail
+from sso.config import Settings
 from sso.core.algorithms import CHEAP_ALGORITHMS
 from sso.core.errors import Conflict, NotFound
 from sso.core.field_errors import FieldError
 from sso.core.moments import rfc3339
 from sso.db.transaction import Transaction
-from sso.keys.rotation import KeyRotation, LastKey
+from sso.keys.rotation import KeyRotation, LastKey, longest_token_s
 from sso.keys.store import KeyStore, StoredKey, key_states
 
 
@@ -34,10 +35,10 @@ class KeyRotationBody(AdminModel):
 
 
 class SigningKeyResource:
-    def __init__(self, store: KeyStore, rotation: KeyRotation, longest_token_s: int) -> None:
+    def __init__(self, store: KeyStore, rotation: KeyRotation, settings: Settings) -> None:
         self._store = store
         self._rotation = rotation
-        self._longest_token_s = longest_token_s
+        self._settings = settings
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         """Returns the keys in the order of their ids."""
@@ -61,7 +62,8 @@ class SigningKeyResource:
             after = {"kid": kid, "algorithm": body.algorithm, "side": body.side}
             await trail.write(tx, request.caller.actor, "signing_key.rotate", kid, before, after)
 
-        kid = await self._rotation.rotate(body.algorithm, self._longest_token_s, side=body.side, record=record)
+        longest_s = longest_token_s(self._settings, body.algorithm, side=body.side)
+        kid = await self._rotation.rotate(body.algorithm, longest_s, side=body.side, record=record)
         return record_response(await self._find(kid), 201)
 
     async def retire(self, request: AdminRequest) -> AdminResponse:

@@ -54,16 +54,17 @@ from sso.change_stream.reader import ChangeReader
 from sso.change_stream.revisions import Revisions
 from sso.config import Settings
 from sso.core.encryption import Keyring
+from sso.core.errors import Unauthorized
 from sso.core.passwords import Hasher
-from sso.db.connection_share import ConnectionShares
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
-from sso.keys.rotation import KeyRotation, longest_token_s
+from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
 from sso.perm.authorization import Authorizer
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.operations.bans import BanRights
 from sso.perm.operations.replica_feed import ReplicaFeed
+from sso.perm.stores.applications import is_active_application
 from sso.perm.visibility import Visibility
 from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
@@ -105,8 +106,8 @@ class ManagementServices(Struct, frozen=True):
 
 
 class ManagementApi(Struct, frozen=True):
+    database: Database
     authenticator: AdminAuthenticator
-    shares: ConnectionShares
     rate: RateLimiter
     export_rate: RateLimiter  # for the console
     visibility: Visibility
@@ -118,10 +119,18 @@ class ManagementApi(Struct, frozen=True):
 
     def limit(self, caller: AdminCaller) -> AbstractContextManager[None]:
         """Limits the connections of the database that the caller's request uses within the block."""
-        return self.shares.limit_management(caller.permissions.subject, is_root=caller.is_root)
+        return self.database.shares.limit_management(caller.permissions.subject, is_root=caller.is_root)
 
     async def authorize(self, caller: AdminCaller, route: AdminRoute) -> None:
-        """Raises Forbidden if the caller may not use the route. The handler may check more."""
+        """Raises Forbidden if the caller may not use the route, and Unauthorized if the application of a service client
+        was removed. The handler may check more."""
+        own = caller.application_id
+        if (
+            own is not None
+            and not route.serves_removed_applications
+            and not await is_active_application(self.database, own)
+        ):
+            raise Unauthorized
         if route.right in caller.rights or route.other_right in caller.rights:
             return
         may_have_permissions = route.by_permissions and caller.application_id is None
@@ -140,7 +149,7 @@ def build_management(services: ManagementServices) -> ManagementApi:
     names = RecordNameStore(database)
     revisions = permissions.questions.revisions
     return ManagementApi(
-        callers, database.shares, services.rate, export_rate, visibility, protected, exports, names, revisions, routes
+        database, callers, services.rate, export_rate, visibility, protected, exports, names, revisions, routes
     )
 
 
@@ -171,7 +180,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
 def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
     settings, operations = s.settings, s.operations
     providers = ProviderResource(s.database, s.upstream, operations.providers, settings.base_url)
-    keys = SigningKeyResource(s.key_store, s.key_rotation, longest_token_s(settings))
+    keys = SigningKeyResource(s.key_store, s.key_rotation, settings)
     sessions = GameSessionResource(s.database, s.bus, settings.token_max_s + EXPIRED_JWT_S)
     state = StateResource(s.database, s.hasher, operations, s.permissions.writer)
     return (

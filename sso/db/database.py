@@ -147,8 +147,9 @@ class Database:
         return result
 
     async def rows(self, statement: Statement, **values: Any) -> list[Row]:
+        """Returns the rows of a statement, which is run again if it conflicts with another transaction."""
         arguments = statement.arguments(values)
-        return await self.run_sql(statement.sql, arguments, statement.name)
+        return await retry_conflicts(lambda: self.run_sql(statement.sql, arguments, statement.name))
 
     async def row(self, statement: Statement, **values: Any) -> Row | None:
         """Returns the first row, None if there is none."""

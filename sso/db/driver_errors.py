@@ -11,7 +11,11 @@ from sso.db.errors import DatabaseError, LockTimeout, ReadOnly, TransactionConfl
 # All that a call of the driver may raise. An InternalClientError means that the connection was lost at a bad moment.
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
-_CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+_CONFLICTS = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.ForeignKeyViolationError,  # another transaction has deleted the parent since the statement has read it
+)
 _UNAVAILABLE = (
     OSError,
     TimeoutError,
@@ -55,6 +59,10 @@ def is_read_only(error: BaseException) -> bool:
     return isinstance(error, asyncpg.ReadOnlySQLTransactionError)
 
 
+def _describe_conflict(error: BaseException) -> str:
+    return " of ".join(filter(None, (type(error).__name__, getattr(error, "constraint_name", None))))
+
+
 def raise_translated(error: BaseException) -> NoReturn:
     """Raises the DatabaseError for ``error``, or ``error`` itself. The driver's messages are dropped: they may quote
     values."""
@@ -63,7 +71,7 @@ def raise_translated(error: BaseException) -> NoReturn:
     if isinstance(error, asyncpg.UniqueViolationError):
         raise UniqueViolation(str(error.constraint_name)) from None
     if isinstance(error, _CONFLICTS):
-        raise TransactionConflict(type(error).__name__) from None
+        raise TransactionConflict(_describe_conflict(error)) from None
     if isinstance(error, asyncpg.LockNotAvailableError):
         raise LockTimeout("another transaction holds a lock") from None
     if is_read_only(error):

@@ -15,13 +15,16 @@ LOCK_PAUSE_S = (0.02, 0.2)  # at least and at most, before a transaction waits f
 
 
 async def retry_conflicts(run: Callable[[], Awaitable[T]]) -> T:
-    """Returns ``run()``, called again after a serialization failure or a deadlock."""
+    """Returns ``run()``, called again after a conflict with another transaction: a serialization failure, a deadlock,
+    or a parent row that was deleted meanwhile. Raises Unavailable, with the last reason, if that does not help."""
+    reason = ""
     for attempt in range(MAX_ATTEMPTS):
         try:
             return await run()
-        except TransactionConflict:
+        except TransactionConflict as error:
+            reason = str(error)
             await trio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - jitter, not a secret
-    raise Unavailable("too many conflicts")
+    raise Unavailable(f"too many conflicts: {reason}")
 
 
 async def retry_lock_timeouts(seconds: float, run: Callable[[], Awaitable[T]]) -> T:

@@ -50,6 +50,8 @@ class DeviceAuthorization:
             raise InvalidScope(error.description) from None
         await self._rate_limiter.count_new_session(address)
         session = await self._sessions.create(client.client_id, scopes, address)
+        if session is None:
+            raise InvalidClient(credentials.scheme)  # the client was deleted during the request
         user_code = format_user_code(session.user_code)
         return {
             "device_code": session.device_code,

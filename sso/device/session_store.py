@@ -31,11 +31,17 @@ _DEVICE_CODE = re.compile(rf"([0-9a-f-]{{36}})\.({SECRET_TOKEN})", re.ASCII)
 # The endpoints of games, also in the previous release, find no proof for this session: nothing can be signed with
 # an empty key, and `location` is not the digest of the secret alone.
 _CREATE = Statement(
-    """INSERT INTO game_sessions (gsid, location, match, address, public_key, client_id, scopes, user_code, interval_s,
-        ends, expires)
-    VALUES (:gsid, :location, :match, :address, '', :client_id, :scopes, :user_code, :interval_s,
-        now() + make_interval(secs => :lifetime_s), now() + make_interval(secs => :kept_s))
-    ON CONFLICT (user_code) WHERE client_id IS NOT NULL DO NOTHING RETURNING gsid"""
+    """WITH client AS (
+        SELECT client_id FROM oauth_clients WHERE client_id = :client_id FOR KEY SHARE
+    ), created AS (
+        INSERT INTO game_sessions (gsid, location, match, address, public_key, client_id, scopes, user_code, interval_s,
+            ends, expires)
+        SELECT :gsid, :location, :match, :address, '', client_id, :scopes, :user_code, :interval_s,
+            now() + make_interval(secs => :lifetime_s), now() + make_interval(secs => :kept_s)
+        FROM client
+        ON CONFLICT (user_code) WHERE client_id IS NOT NULL DO NOTHING RETURNING gsid
+    )
+    SELECT created.gsid FROM client LEFT JOIN created ON true"""
 )
 _FIND_BY_USER_CODE = Statement(
     """SELECT gsid FROM game_sessions
@@ -129,10 +135,11 @@ class DeviceSessionStore:
         self._database = database
         self.lifetime_s = lifetime_s
 
-    async def create(self, client_id: str, scopes: Sequence[str], address: Address) -> DeviceSession:
+    async def create(self, client_id: str, scopes: Sequence[str], address: Address) -> DeviceSession | None:
+        """Returns None if the client does not exist."""
         while True:
             session = DeviceSession(str(uuid.uuid4()), secret_token(), new_user_code(), new_match_code())
-            created = await self._database.value(
+            row = await self._database.row(
                 _CREATE,
                 gsid=session.gsid,
                 location=_secret_digest(session.secret),
@@ -145,7 +152,9 @@ class DeviceSessionStore:
                 lifetime_s=float(self.lifetime_s),
                 kept_s=float(self.lifetime_s + DELETED_AFTER_S),
             )
-            if created is not None:  # otherwise another session has the same user code
+            if row is None:
+                return None
+            if row["gsid"] is not None:  # otherwise another session has the same user code
                 return session
 
     async def find_by_user_code(self, user_code: str) -> str | None:

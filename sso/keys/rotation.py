@@ -16,6 +16,7 @@ from sso.bus.bus import Bus
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.config import Settings
 from sso.core import keys as key_material
+from sso.core.algorithms import REFRESH_ALGORITHM
 from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.db.transaction import Transaction
@@ -120,6 +121,10 @@ class KeyRotation:
         return kid
 
 
-def longest_token_s(settings: Settings) -> int:
-    """Returns how long the tokens that live longest are valid."""
-    return max(settings.id_ttl_s, settings.access_ttl_s, settings.refresh_ttl_s, settings.jwt_ttl_s)
+def longest_token_s(settings: Settings, algorithm: str, *, side: bool) -> int:
+    """Returns how long those tokens of a chain of keys are accepted that live longest."""
+    longest = max(settings.id_ttl_s, settings.access_ttl_s, settings.refresh_ttl_s, settings.jwt_ttl_s)
+    if side and algorithm == REFRESH_ALGORITHM:
+        # A refresh token that is never replaced (profile fapi2) is accepted until its grant ends.
+        longest = max(longest, settings.grant_max_s)
+    return longest

@@ -77,15 +77,15 @@ def authorize_pages(
             client, redirect = await authorize.find_client(parameters, client_address())
         except InvalidRedirectUri:
             if recent is None:
-                await session_within_rate()  # an invalid request counts as well
+                await session_within_rate()
             raise
         assert parameters is not None
         try:
             if failure:
                 raise failure
-            validated = await authorize.validate(parameters, client, redirect)
             if recent is None:
-                session = await session_within_rate()
+                session = await session_within_rate()  # an invalid request counts as well
+            validated = await authorize.validate(parameters, client, redirect)
             await check_enrolment(validated, session)
             outcome = await authorize.begin(validated, session)
         except (AuthorizationError, DatabaseError) as error:

@@ -11,7 +11,7 @@ from sso.oauth.discovery import discovery_document
 from sso.oauth.errors import InvalidBoundToken, InvalidDpopProof, InvalidRequest
 from sso.oauth.grant_types.token_endpoint import HeldGrant, TokenEndpoint
 from sso.oauth.grant_types.token_exchange import TokenExchangeGrant
-from sso.oauth.grant_types.token_request import TokenRequest
+from sso.oauth.grant_types.token_request import PresentedToken, TokenRequest
 from sso.oauth.grant_types.user_jwt_exchange import UserJwtExchange
 from sso.oauth.model import DEVICE_CODE, TOKEN_EXCHANGE
 from sso.oauth.recording.observation import note_client
@@ -53,11 +53,11 @@ class ClientAuthenticationFields(RequestModel):
 
 
 class UserinfoRequest(RequestModel):
-    access_token: str = ""
+    access_token: PresentedToken = ""
 
 
 class IntrospectionRequest(ClientAuthenticationFields):
-    token: str = ""
+    token: PresentedToken = ""
 
 
 class RevokeRequest(IntrospectionRequest):

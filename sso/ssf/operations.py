@@ -18,7 +18,7 @@ from sso.signals.recording import PUSH_TOPIC, stream_topic
 from sso.ssf import stream_store
 from sso.ssf.examples import example_for_stream
 from sso.ssf.model import MIN_VERIFICATION_S, NewSettings, SignalStream
-from sso.ssf.requests import TooManyVerifications
+from sso.ssf.requests import InvalidServiceToken, TooManyVerifications
 from sso.ssf.stream_store import MAX_STREAMS
 
 URL = ("delivery", "endpoint_url")
@@ -55,6 +55,8 @@ class StreamOperations:
         await self.check_url(settings)
 
         async def work(tx: Transaction) -> SignalStream:
+            if not await stream_store.lock_client(tx, client_id):
+                raise InvalidServiceToken  # its client was deleted during the request
             stream = await stream_store.add_stream(tx, self._keyring, client_id, settings)
             if stream is None:
                 raise Conflict(f"the client has {MAX_STREAMS} streams already")

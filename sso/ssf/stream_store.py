@@ -126,9 +126,14 @@ async def lock_stream(tx: Transaction, client_id: str, stream_id: str) -> Signal
     return _stream(await tx.row(_LOCK, client_id=client_id, stream_id=stream_id))
 
 
+async def lock_client(tx: Transaction, client_id: str) -> bool:
+    """Returns False if the client does not exist."""
+    return await tx.value(_LOCK_CLIENT, client_id=client_id) is not None
+
+
 async def add_stream(tx: Transaction, keyring: Keyring, client_id: str, settings: NewSettings) -> SignalStream | None:
-    """Adds a stream, which gets the events from now on. Returns None if the client has too many."""
-    await tx.value(_LOCK_CLIENT, client_id=client_id)
+    """Adds a stream of a client that the caller has locked. It gets the events from now on. Returns None if the client
+    has too many."""
     if await tx.value(_COUNT, client_id=client_id) >= MAX_STREAMS:
         return None
     stream_id = record_id()

@@ -7,6 +7,7 @@ from sso.client.errors import PlayerRefused
 from sso.client.player_guard import VerifiedPlayer
 from sso.core.jwt import InvalidToken, WrongKey, algorithm_in_header, kid_of, signed_claims
 from sso.core.keys import PublicKey
+from sso.core.net import contains, parse_address, parse_network
 
 ALGORITHMS = ("RS256", "ES256", "EdDSA")
 USER_TYP = "user_token"
@@ -23,7 +24,9 @@ def read_kid(jwt: str) -> str:
     return kid
 
 
-def check_jwt(jwt: str, key: PublicKey, issuer: str, factor: str | None, now: float) -> VerifiedPlayer:
+def check_jwt(
+    jwt: str, key: PublicKey, issuer: str, now: float, factor: str | None = None, address: str | None = None
+) -> VerifiedPlayer:
     """Returns the player of a JWT whose form ``read_kid`` has checked. Raises PlayerRefused."""
     try:
         claims = signed_claims(jwt, key)  # the algorithm is that of the key: a JWT cannot choose another one
@@ -43,7 +46,16 @@ def check_jwt(jwt: str, key: PublicKey, issuer: str, factor: str | None, now: fl
     # The claim is no secret: the caller has the JWT. So a plain comparison is enough.
     if factor is not None and (not factor or claims.get("fac") != _digest(factor)):
         raise PlayerRefused("factor", "the JWT belongs to another device")
+    if address is not None and "ips" in claims and not _is_within(claims["ips"], address):
+        raise PlayerRefused("address", "the JWT belongs to other addresses")
     return VerifiedPlayer(str(uid), str(claims.get("auth", "")), str(claims.get("nick", "")), claims)
+
+
+def _is_within(networks: object, address: str) -> bool:
+    try:
+        return isinstance(networks, list) and contains(map(parse_network, networks), parse_address(address))
+    except ValueError:
+        return False
 
 
 def _digest(factor: str) -> str:

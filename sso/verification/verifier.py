@@ -30,8 +30,8 @@ class _Verification:
         self._clock = clock
         self._keys = KeyCache()
 
-    def _check(self, jwt: str, kid: str, factor: str | None, now: float) -> VerifiedPlayer:
-        return check_jwt(jwt, self._keys.find(kid), self._issuer, factor, now)
+    def _check(self, jwt: str, kid: str, now: float, factor: str | None, address: str | None) -> VerifiedPlayer:
+        return check_jwt(jwt, self._keys.find(kid), self._issuer, now, factor, address)
 
 
 class PlayerVerifier(_Verification):
@@ -45,8 +45,9 @@ class PlayerVerifier(_Verification):
         self._lock = threading.Lock()
         self._sso = SsoClient(self._url, **{**OPTIONS, **options})
 
-    def verify(self, jwt: str, factor: str | None = None) -> VerifiedPlayer:
-        """With a factor, the JWT must belong to that device; None does not ask. Raises PlayerRefused."""
+    def verify(self, jwt: str, factor: str | None = None, address: str | None = None) -> VerifiedPlayer:
+        """With a factor, the JWT must belong to that device; with the address of the player, a JWT that is bound to
+        networks must be valid there. None does not ask. Raises PlayerRefused."""
         now, kid = self._clock(), read_kid(jwt)
         # One thread fetches. Others wait for it only if they cannot go on with the old set.
         if self._lock.acquire(blocking=not self._keys.has(kid)):
@@ -56,7 +57,7 @@ class PlayerVerifier(_Verification):
                         self._keys.keep(self._sso.send(KEYS), now)
             finally:
                 self._lock.release()
-        return self._check(jwt, kid, factor, now)
+        return self._check(jwt, kid, now, factor, address)
 
     def close(self) -> None:
         self._sso.close()
@@ -73,8 +74,9 @@ class AsyncPlayerVerifier(_Verification):
         self._lock: anyio.Lock | None = None  # of the running event loop
         self._sso = AsyncSsoClient(self._url, **{**OPTIONS, **options})
 
-    async def verify(self, jwt: str, factor: str | None = None) -> VerifiedPlayer:
-        """With a factor, the JWT must belong to that device; None does not ask. Raises PlayerRefused."""
+    async def verify(self, jwt: str, factor: str | None = None, address: str | None = None) -> VerifiedPlayer:
+        """With a factor, the JWT must belong to that device; with the address of the player, a JWT that is bound to
+        networks must be valid there. None does not ask. Raises PlayerRefused."""
         now, kid = self._clock(), read_kid(jwt)
         self._lock = self._lock or anyio.Lock()
         if not (self._lock.locked() and self._keys.has(kid)):
@@ -82,7 +84,7 @@ class AsyncPlayerVerifier(_Verification):
                 if self._keys.must_fetch(kid, now):
                     async with anyio.create_task_group() as tasks:
                         tasks.start_soon(self._fetch, now)
-        return self._check(jwt, kid, factor, now)
+        return self._check(jwt, kid, now, factor, address)
 
     async def _fetch(self, now: float) -> None:
         """Goes on if the caller is cancelled, because others need the keys, too.

@@ -22,7 +22,7 @@ from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.mailbox import link_in, mails, path_of, wait_for_mails
 from tests.kit.passkey import page_options
 from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
-from tests.kit.row_locks import changed_by_another_transaction
+from tests.kit.row_locks import changed_when_somebody_waits
 from tests.kit.second_factors import displayed_secret, enrol
 from tests.kit.server import Server
 
@@ -164,7 +164,7 @@ def test_change_of_a_browser_that_was_signed_out_meanwhile_does_not_begin(
     form = browser.form("/account/email") | {"new_email": new}
     send = threading.Thread(target=lambda: answers.append(browser.post("/account/email", form).status_code))
     revoke = f"UPDATE users SET valid_from = valid_from + 1 WHERE login = '{login}'"
-    with changed_by_another_transaction(server, revoke):
+    with changed_when_somebody_waits(server, revoke):
         send.start()
     send.join()
     assert answers == [303]

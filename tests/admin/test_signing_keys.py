@@ -1,9 +1,11 @@
 """Signing keys in the management API."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from sso.settings import Settings
 from tests.admin.conftest import Administrator, administrator
 from tests.kit.browser import each_worker
 from tests.kit.server import Server, until
@@ -50,6 +52,17 @@ def test_new_key_is_published_by_every_worker_and_audited(
         keeper.user_id,
         key["kid"],
     )
+
+
+def test_replaced_key_of_refresh_tokens_is_published_as_long_as_a_grant_lasts(
+    server: Server, keeper: Administrator
+) -> None:
+    """Clients of the profile fapi2 keep a refresh token as long as its grant."""
+    replaced, _ = rotate(keeper), rotate(keeper)
+    retires = datetime.fromisoformat(keeper.data(f"/signing-keys/{replaced['kid']}")["retires"])
+    grant_max_s = Settings().grant_max_s
+    assert "SSO_GRANT_MAX_S" not in server.settings
+    assert retires > datetime.now(UTC) + timedelta(seconds=grant_max_s)
 
 
 def test_replaced_key_is_retired_and_the_newest_is_not(

@@ -21,6 +21,14 @@ CLAIM = BatchStatement(
     UPDATE throttle t SET failures = 1 FROM item WHERE t.key = item.key AND t.failures = 0 RETURNING item.n""",
     columns={"key": "bytea"},
 )
+ADD_STREAM = BatchStatement(
+    """WITH item AS (SELECT * FROM {items}), added AS (
+        INSERT INTO signal_streams (stream_id, client_id, method)
+        SELECT stream_id, client_id, 'poll' FROM item RETURNING stream_id
+    )
+    SELECT item.n FROM item JOIN added USING (stream_id)""",
+    columns={"stream_id": "text", "client_id": "text"},
+)
 WAIT = BatchStatement("SELECT n FROM {items}", columns={"seconds": "float"})
 
 
@@ -197,6 +205,24 @@ async def test_batch_that_conflicts_with_a_transaction_runs_again(
     assert row is not None
     assert row["doubled"] == 42
     assert runs == 2
+
+
+async def test_item_without_a_parent_does_not_fail_the_others(database: Database) -> None:
+    """It looks like a conflict with the deletion of the parent."""
+    await database.value(Statement("INSERT INTO oauth_clients (client_id) VALUES ('shop')"))
+    add = Batch(database, ADD_STREAM)
+    outcomes: dict[str, bool] = {}
+
+    async def call(stream_id: str, client_id: str) -> None:
+        try:
+            outcomes[stream_id] = await add(stream_id=stream_id, client_id=client_id) is not None
+        except TransactionConflict:
+            outcomes[stream_id] = False
+
+    async with trio.open_nursery() as nursery:
+        for number, client_id in enumerate(("shop", "shop", "nobody", "shop")):
+            nursery.start_soon(call, f"s{number}", client_id)
+    assert outcomes == {"s0": True, "s1": True, "s2": False, "s3": True}
 
 
 async def test_all_waiting_callers_fail_when_a_batch_times_out(

@@ -10,7 +10,8 @@ from sso.db.database import Database
 from sso.db.errors import DeadlineExceeded, Unavailable, UniqueViolation
 from sso.db.statement import Statement
 from sso.db.time_limits import TimeLimits
-from sso.db.transaction import Transaction
+from sso.db.transaction import Runner, Transaction
+from tests.kit.row_locks import changed_by_another_transaction
 from tests.kit.server import SLOW_MACHINE_S
 
 COUNT = Statement("SELECT count(*) FROM throttle")
@@ -177,6 +178,53 @@ async def test_transaction_that_deadlocked_runs_again(database: Database) -> Non
         nursery.start_soon(database.transaction, update_both, b"a", b"b")
         nursery.start_soon(database.transaction, update_both, b"b", b"a")
     assert await database.value(SUM) == 4
+
+
+ADD_CLIENT = Statement("INSERT INTO oauth_clients (client_id) VALUES ('shop')")
+ADD_STREAM = Statement(
+    """INSERT INTO signal_streams (stream_id, client_id, method)
+    SELECT 's', client_id, 'poll' FROM oauth_clients RETURNING client_id"""
+)
+ADD_ORPHAN = Statement("INSERT INTO signal_streams (stream_id, client_id, method) VALUES ('s', 'nobody', 'poll')")
+
+
+@pytest.mark.parametrize("in_transaction", [True, False])
+async def test_row_whose_parent_is_deleted_meanwhile_is_not_added(database: Database, in_transaction: bool) -> None:
+    await database.value(ADD_CLIENT)
+    added: list[str | None] = []
+
+    async def add() -> None:
+        if in_transaction:
+            added.append(await database.transaction(lambda tx: tx.value(ADD_STREAM)))
+        else:
+            added.append(await database.value(ADD_STREAM))
+
+    async with trio.open_nursery() as nursery:
+        with changed_by_another_transaction(database.dsn, "DELETE FROM oauth_clients"):
+            nursery.start_soon(add)
+            await wait_for_a_lock(database)
+    assert added == [None]
+
+
+async def wait_for_a_lock(database: Database) -> None:
+    waiting = Statement("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with trio.fail_after(TIMEOUT_S):
+        while not await database.value(waiting):  # noqa: ASYNC110 - no event
+            await trio.sleep(0.01)
+
+
+@pytest.mark.parametrize("in_transaction", [True, False])
+async def test_row_that_never_has_a_parent_is_an_error_that_names_the_constraint(
+    database: Database, in_transaction: bool
+) -> None:
+    """The request is run again a few times, because a parent that was just deleted looks the same."""
+
+    async def add(runner: Runner) -> None:
+        await runner.value(ADD_ORPHAN)
+
+    with pytest.raises(Unavailable, match="ForeignKeyViolationError of fk_signal_streams_client_id"):
+        await (database.transaction(add) if in_transaction else add(database))
+    assert await database.value(Statement("SELECT count(*) FROM signal_streams")) == 0
 
 
 async def test_unreachable_server_is_reported_as_unavailable() -> None:

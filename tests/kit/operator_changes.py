@@ -4,7 +4,7 @@ from sso.accounts.model import User
 from sso.accounts.password_changes import BY_OPERATOR
 from sso.core.ids import secret_token
 from sso.db.transaction import Transaction
-from sso.oauth.clients import store
+from sso.oauth.clients import revocation_store, store
 from sso.services import Services
 
 
@@ -29,7 +29,7 @@ async def disable_client(services: Services, client_id: str, *, disabled: bool =
     async def work(tx: Transaction) -> None:
         await store.update_client(tx, client_id, {"disabled": disabled})
         if disabled:
-            await store.revoke_grants(tx, client_id)
+            await revocation_store.revoke_grants(tx, client_id)
 
     await services.database.transaction(work)
 

@@ -21,9 +21,16 @@ def locked_by_another_transaction(dsn: str, sql: str) -> Iterator[None]:
 
 
 @contextmanager
-def changed_by_another_transaction(server: Server, sql: str) -> Iterator[None]:
-    """Another transaction has changed rows, and commits at the end of the block, when somebody waits for it."""
-    with _another_transaction(server.settings["SSO_DATABASE_URL"], sql, Connection.commit):
+def changed_by_another_transaction(dsn: str, sql: str) -> Iterator[None]:
+    """Another transaction has changed or deleted rows, and commits at the end of the block."""
+    with _another_transaction(dsn, sql, Connection.commit):
+        yield
+
+
+@contextmanager
+def changed_when_somebody_waits(server: Server, sql: str) -> Iterator[None]:
+    """Like `changed_by_another_transaction`. The end of the block waits until somebody waits for the rows."""
+    with changed_by_another_transaction(server.settings["SSO_DATABASE_URL"], sql):
         yield
         assert until(lambda: query(server, WAITING)[0][0]), "no transaction waits for the changed rows"
 

@@ -107,6 +107,16 @@ def test_acr_values_that_the_account_cannot_satisfy_are_an_error(
     assert acr_values.replace(" ", ", ") in answer["error_description"]
 
 
+@pytest.mark.parametrize("acr_values", ["\0", f"{ACR_PASSWORD} a\0b"])
+def test_acr_values_with_nul_are_an_error_before_the_request_is_saved(
+    server: Server, oidc: Site, acr_values: str
+) -> None:
+    for recently_read in (False, True):
+        answer = query_of(new_browser(server).authorize(oidc, acr_values=acr_values))
+        assert (answer["error"], answer["state"]) == ("invalid_request", "s-1"), recently_read
+        assert "acr_values" in answer["error_description"]
+
+
 def test_one_of_several_acr_values_is_enough(oidc: Site, browser: Browser) -> None:
     claims = oidc.claims(oidc.tokens(browser, acr_values=f"gold {ACR_MFA} {ACR_PASSWORD}")["id_token"])
     assert claims["acr"] == ACR_PASSWORD

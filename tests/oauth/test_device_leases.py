@@ -52,6 +52,7 @@ async def request_(services: Services, grant: DeviceGrant, user: User) -> TokenR
     """The token request of a device that the user has confirmed."""
     scopes = ("openid", "offline_access")
     session = await services.device_login.sessions.create("tv", scopes, parse_address("192.0.2.1"))
+    assert session is not None
     assert await services.game_login.sessions.confirm(session.gsid, user, auth_time=1_700_000_000, auth="login")
     return TokenRequest(grant_type=DEVICE_CODE, device_code=session.device_code)
 
@@ -161,6 +162,7 @@ async def test_user_who_was_revoked_between_claim_and_issue_gets_no_tokens(
 
 async def test_wait_is_bounded_by_the_hold_time_of_polls(services: Services, grant: DeviceGrant) -> None:
     session = await services.device_login.sessions.create("tv", ("openid",), parse_address("192.0.2.1"))
+    assert session is not None
     request = TokenRequest(grant_type=DEVICE_CODE, device_code=session.device_code, wait=10**9)
     began = trio.current_time()
     with pytest.raises(AuthorizationPending):
@@ -170,6 +172,7 @@ async def test_wait_is_bounded_by_the_hold_time_of_polls(services: Services, gra
 
 async def test_device_code_is_a_secret_of_its_session(services: Services, grant: DeviceGrant) -> None:
     session = await services.device_login.sessions.create("tv", ("openid",), parse_address("192.0.2.1"))
+    assert session is not None
     (row,) = await services.database.run_sql("SELECT * FROM game_sessions", [])
     assert session.secret not in str(dict(row))
     wrong = TokenRequest(grant_type=DEVICE_CODE, device_code=f"{session.gsid}.{secret_token()}")

@@ -5,10 +5,20 @@ from typing import Any
 import jwt as pyjwt
 import pytest
 
-from tests.kit.oauth import INTROSPECT, REVOKE, Browser, Site, new_site
+from tests.kit.oauth import AUTHORIZE, INTROSPECT, REVOKE, TOKEN, USERINFO, Browser, Site, new_site, query_of
 from tests.kit.server import Server
 
 EXCHANGE = "/proxy/oauth/exchangeToken"
+TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"
+API = "https://api.example.com"
+SERVICE: dict[str, Any] = {
+    "profile": "oidc",
+    "application_id": 78,
+    "resource_server": True,
+    "token_exchange": True,
+    "redirect_uri": f"{API}/cb",
+}
 
 
 @pytest.fixture(scope="module", params=["", "ES256", "EdDSA"])
@@ -91,6 +101,24 @@ def test_introspection_knows_jwt_access_tokens(server: Server, browser: Browser)
     }
     site.revoke(data["refresh_token"])
     assert introspect() == {"active": False}
+
+
+def test_long_token_is_accepted_everywhere(server: Server, browser: Browser) -> None:
+    """It names five resources, each as long as one may be."""
+    api = new_site(server, **SERVICE)
+    site = new_site(server, profile="oidc", application_id=78, access_token_format="jwt")
+    resources = [f"{API}/{number}".ljust(512, "x") for number in range(5)]
+    answer = browser.http.get(AUTHORIZE, params={**site.query(), "resource": resources})
+    token = site.redeem(query_of(answer)["code"]).json()["access_token"]
+    assert len(token) > 4096
+    introspected = api.http.post(INTROSPECT, data={"token": token}, headers=api.basic())
+    assert introspected.json()["active"]
+    assert site.http.post(USERINFO, data={"access_token": token}).status_code == 200
+    form = {"grant_type": TOKEN_EXCHANGE, "subject_token": token, "subject_token_type": ACCESS_TOKEN_TYPE}
+    exchanged = api.http.post(TOKEN, data=form | {"resource": resources[0]}, headers=api.basic())
+    assert exchanged.status_code == 200, exchanged.text
+    assert site.http.post(REVOKE, data={"token": token}, headers=site.basic()).status_code == 200
+    assert site.userinfo(token).status_code == 401
 
 
 def test_change_of_the_format_acts_on_a_cached_client(server: Server, browser: Browser) -> None:

@@ -13,7 +13,7 @@ from tests.kit.builders import PASSWORD
 from tests.kit.game import Game, Session, press_continue
 from tests.kit.guest import FACTOR, Device, bearer
 from tests.kit.registration import mailed_link, mails_to, new_address, request_mail
-from tests.kit.row_locks import changed_by_another_transaction
+from tests.kit.row_locks import changed_when_somebody_waits
 from tests.kit.server import Server, until
 from tests.kit.session_tokens import claims_of, new_application
 
@@ -176,7 +176,7 @@ def test_browser_that_was_signed_out_meanwhile_merges_nothing(server: Server, cl
         browser.follow(browser.get(session.page))
         merge = threading.Thread(target=lambda: browser.submit(f"{session.decision}/continue"))
         revoke = f"UPDATE users SET valid_from = valid_from + 1 WHERE login = '{login}'"
-        with changed_by_another_transaction(server, revoke):
+        with changed_when_somebody_waits(server, revoke):
             merge.start()
         merge.join()
     assert query(server, "SELECT merged_into FROM users WHERE user_id = $1", guest["user_id"])[0][0] is None

@@ -17,7 +17,7 @@ from tests.kit.guest import FACTOR, Device, bearer
 from tests.kit.oauth import Browser as AccountBrowser
 from tests.kit.oauth import close_all
 from tests.kit.registration import mailed_link, mails_to, new_address
-from tests.kit.row_locks import changed_by_another_transaction
+from tests.kit.row_locks import changed_when_somebody_waits
 from tests.kit.server import Server, until
 from tests.upstream.conftest import provider
 from tests.upstream.player import add_provider, follow, go, is_signed_in, link, player, press, sign_in, start_link
@@ -184,7 +184,7 @@ def test_owner_who_was_signed_out_meanwhile_decides_nothing(conflict: Conflict, 
     http = conflict.browser.http
     send = threading.Thread(target=lambda: answers.append(http.post(f"{CONFLICT}/{decision}", data=form).status_code))
     revoke = f"UPDATE users SET valid_from = valid_from + 1 WHERE login = '{conflict.bob}'"
-    with changed_by_another_transaction(conflict.browser.server, revoke):
+    with changed_when_somebody_waits(conflict.browser.server, revoke):
         send.start()
     send.join()
     assert answers == [409]

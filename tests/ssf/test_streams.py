@@ -8,6 +8,7 @@ import pytest
 
 from tests.admin.conftest import Administrator
 from tests.kit.browser import query, user_id_of
+from tests.kit.deleted_meanwhile import answer_while_deleting
 from tests.kit.oauth import TOKEN, Browser, error_of, new_browser
 from tests.kit.row_locks import locked_by_another_transaction
 from tests.kit.server import Server, until
@@ -235,6 +236,36 @@ def test_number_of_streams_is_limited(server: Server) -> None:
     for _ in range(10):
         client.add_stream()
     assert client.call("POST", "stream", json={}).status_code == 409
+
+
+def test_stream_of_a_client_that_is_deleted_meanwhile_is_not_added(server: Server) -> None:
+    client = signal_client(server)
+    client.headers()
+    stream_id = client.add_stream()
+    deletion = f"DELETE FROM oauth_clients WHERE client_id = '{client.site.client_id}'"
+    answer = answer_while_deleting(
+        server, deletion, "FROM oauth_clients%FOR NO KEY UPDATE", lambda: client.call("POST", "stream", json={})
+    )
+    assert error_of(answer) == (401, "invalid_token")
+    assert query(server, "SELECT FROM signal_streams WHERE stream_id = $1", stream_id) == []
+
+
+@pytest.mark.parametrize("statement", ["INTO signal_events", "INTO signal_subjects"])
+def test_stream_that_is_deleted_meanwhile_gets_nothing_about_the_user(
+    server: Server, client: SignalClient, root: Administrator, statement: str
+) -> None:
+    """An event about a user who is disabled, or that the client has had tokens of a user who has revoked them."""
+    stream_id, browser = client.add_stream(), new_browser(server).sign_in()
+    tokens, user_id = client.site.tokens(browser, scope="openid offline_access"), user_id_of(server, browser.login)
+
+    def send() -> httpx.Response:
+        if statement == "INTO signal_events":
+            return root.request("PATCH", f"/users/{user_id}", json={"disabled": True})
+        return client.site.revoke(tokens["refresh_token"])
+
+    deletion = f"DELETE FROM signal_streams WHERE stream_id = '{stream_id}'"
+    assert answer_while_deleting(server, deletion, statement, send).status_code == 200
+    assert client.call("GET", f"stream?stream_id={stream_id}").status_code == 404
 
 
 def test_users_who_do_not_know_the_client_are_not_signalled(

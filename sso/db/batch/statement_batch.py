@@ -125,6 +125,9 @@ class Batch:
             columns = [list(column) for column in zip(*(item.arguments for item in items), strict=True)]
         try:
             rows = await self._fetch(columns)
+        except TransactionConflict as error:
+            await self._run_separately(items, error)
+            return
         except DatabaseError as error:
             if isinstance(error, DeadlineExceeded):
                 items = [*items, *self._take_waiting()]  # fail queued callers now: they would time out as well
@@ -132,15 +135,18 @@ class Batch:
                 item.error = type(error)(*error.args)
             return
         except Exception as error:
-            if len(items) == 1:
-                items[0].error = error
-                return
-            # One bad item must not fail the others.
-            for item in items:
-                await self._run([item])
+            await self._run_separately(items, error)
             return
         for row in rows:
             items[row["n"] - 1].row = row
+
+    async def _run_separately(self, items: list[_Item], error: Exception) -> None:
+        """Runs a batch that has failed item by item: one bad item must not fail the others."""
+        if len(items) == 1:
+            items[0].error = error
+            return
+        for item in items:
+            await self._run([item])
 
     async def _fetch(self, columns: list[list[Any]]) -> list[Row]:
         sql, name, items = self._statement.sql, self._statement.name, len(columns[0])

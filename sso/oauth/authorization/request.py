@@ -218,7 +218,7 @@ def _acr_values(parameters: Parameters, client: Client, essential: tuple[str, ..
     """Returns the known values, or all if none is known. A strict client has no ``acr``, so it cannot ask for one."""
     if not client.rules.is_standard:
         return ()
-    values = (essential or tuple(parameters.ascii_text("acr_values").split()))[:MAX_PARAMETERS]
+    values = (essential or tuple((parameters.text("acr_values") or "").split()))[:MAX_PARAMETERS]
     return tuple(value for value in values if value in ACR_VALUES) or values
 
 

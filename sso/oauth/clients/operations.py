@@ -19,7 +19,7 @@ from sso.core.field_errors import FieldError
 from sso.core.ids import secret_token
 from sso.core.records import Outcome
 from sso.db.transaction import Row, Transaction
-from sso.oauth.clients import store
+from sso.oauth.clients import revocation_store, store
 from sso.oauth.clients.assertions import stored_jwks
 from sso.oauth.clients.attribute_rules import WITHOUT_SECRET, approval_values, check_attributes
 from sso.oauth.clients.profiles import RULES
@@ -108,12 +108,12 @@ class ClientOperations(Struct, frozen=True):
             await store.mark_registration_used(tx, client_id)  # its time begins anew
         # Tokens of an earlier profile may not be bound to a key.
         if changed.get("disabled") or RULES[changed.get("profile", "strict")].binds_refresh_tokens:
-            await store.revoke_grants(tx, client_id)
+            await revocation_store.revoke_grants(tx, client_id)
         elif changed.keys() & _REDIRECTS:
             old, new = Client.from_row(client), Client.from_row({**client, **changed})
-            await store.revoke_grants_at_removed_uris(tx, old, new)
+            await revocation_store.revoke_grants_at_removed_uris(tx, old, new)
         if changed.get("token_exchange") is False:
-            await store.revoke_exchanged_tokens(tx, client_id)
+            await revocation_store.revoke_exchanged_tokens(tx, client_id)
         return True
 
     async def delete(self, tx: Transaction, actor: AuditActor, client: Row) -> None:

@@ -9,13 +9,12 @@ from sso.core.encryption import Keyring, column_purpose
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
-from sso.db.known_users import delete_grants
 from sso.db.row_statements import insert_statement, update_statement
 from sso.db.sorted_pages import Page, PageQuery, SortColumn, SortedPages
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.oauth.clients.authentication import STRICT_METHODS, ClientCredentials, authenticate_client
-from sso.oauth.clients.redirect_uris import is_redirect_uri
+from sso.oauth.clients.revocation_store import revoke_grants
 from sso.oauth.model import Client, is_client_id
 from sso.oauth.recording.observation import note_client
 
@@ -55,33 +54,6 @@ _FINISH_ROTATION = Statement(
 _COUNT_GRANTS = Statement("SELECT count(*) FROM (SELECT FROM oauth_grants WHERE client_id = :client_id LIMIT :limit) g")
 _MARK_REGISTRATION_USED = Statement("UPDATE oauth_clients SET registration_used = now() WHERE client_id = :client_id")
 _DELETE = Statement("DELETE FROM oauth_clients WHERE client_id = :client_id")
-# The tables with rows that a client was granted, or is about to be granted.
-_GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
-
-
-def _delete_granted(table: str, condition: str) -> Statement:
-    if table == "oauth_grants":
-        return Statement(delete_grants(f"WHERE {condition}"))
-    return Statement(f"DELETE FROM {table} WHERE {condition}")
-
-
-_REVOKE = tuple(
-    _delete_granted(table, "client_id = :client_id")
-    for table in (
-        "game_sessions",  # sessions of its devices first: their grants are issued under a lock
-        "oauth_pushed_requests",
-        *_GRANT_TABLES,
-        "oauth_service_tokens",
-    )
-)
-_REVOKE_EXCHANGED = Statement("DELETE FROM oauth_grants WHERE client_id = :client_id AND cardinality(act) > 0")
-_LIST_GRANTED_URIS = Statement(
-    " UNION ".join(f"SELECT redirect_uri FROM {table} WHERE client_id = :client_id" for table in _GRANT_TABLES)
-)
-_REVOKE_AT_URIS = tuple(
-    _delete_granted(table, "client_id = :client_id AND redirect_uri = ANY(CAST(:uris AS text[]))")
-    for table in _GRANT_TABLES
-)
 _LIST_ORIGINS = Statement(
     """SELECT redirect_hosts, redirect_uris, origins, first_party FROM oauth_clients
     WHERE profile <> 'strict' AND NOT disabled"""
@@ -231,45 +203,6 @@ async def delete_client(tx: Transaction, client_id: str) -> None:
     """Deletes the client and everything that it was granted."""
     await revoke_grants(tx, client_id)
     await tx.value(_DELETE, client_id=client_id)
-
-
-async def revoke_grants(tx: Runner, client_id: str) -> None:
-    """Revokes all grants of the client, its codes, its pending authorizations and its tokens as a service.
-
-    The caller holds the client's row ``FOR UPDATE``, so that no token is issued concurrently.
-    """
-    for statement in _REVOKE:
-        await tx.value(statement, client_id=client_id)
-
-
-async def revoke_exchanged_tokens(tx: Runner, client_id: str) -> None:
-    """Revokes the tokens that the client has exchanged, and those that others have exchanged these for.
-
-    The caller holds the client's row ``FOR UPDATE``, so that no token is exchanged concurrently.
-    """
-    await tx.value(_REVOKE_EXCHANGED, client_id=client_id)
-
-
-async def revoke_grants_at_removed_uris(tx: Runner, old: Client, new: Client) -> None:
-    """Revokes the grants, codes and pending authorizations whose redirect URI no longer belongs to the client.
-
-    The caller holds the client's row ``FOR UPDATE``, so no code or grant is created concurrently.
-    """
-    rows = await tx.rows(_LIST_GRANTED_URIS, client_id=new.client_id)
-    uris = [row["redirect_uri"] for row in rows if row["redirect_uri"]]  # the grant of a device has none
-    removed = [uri for uri in uris if not _still_has(uri, old, new)]
-    if removed:
-        for statement in _REVOKE_AT_URIS:
-            await tx.value(statement, client_id=new.client_id, uris=removed)
-
-
-def _still_has(uri: str, old: Client, new: Client) -> bool:
-    if is_redirect_uri(uri, new.redirect_hosts, new.redirect_uris):
-        return True
-    # A URI that did not belong to the old client either was accepted because this service runs without TLS and so
-    # allows http for every host. Check it by that rule.
-    needs_allow_http = not is_redirect_uri(uri, old.redirect_hosts, old.redirect_uris)
-    return needs_allow_http and is_redirect_uri(uri, new.redirect_hosts, new.redirect_uris, allow_http=True)
 
 
 def secret_purpose(client_id: str, column: str = "secret_sealed") -> str:

@@ -4,8 +4,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from sso.core.jwt import MAX_TOKEN
 from sso.oauth.errors import InvalidRequest
-from sso.web.request_model import RequestModel, Strings, WholeNumber
+from sso.web.request_model import RequestModel, Strings, WholeNumber, at_most
+
+# A JWT access token that names several resources is longer than other fields.
+PresentedToken = Annotated[str, at_most(MAX_TOKEN)]
 
 
 class TokenRequest(RequestModel):
@@ -23,7 +27,7 @@ class TokenRequest(RequestModel):
     client_assertion: str = ""
     resource: Strings = Field(default_factory=list)
     audience: Strings = Field(default_factory=list)
-    subject_token: str = ""
+    subject_token: PresentedToken = ""
     subject_token_type: str = ""
     requested_token_type: str = ""
     actor_token: str = ""

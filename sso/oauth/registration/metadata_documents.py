@@ -17,6 +17,7 @@ from sso.core.field_errors import FieldError
 from sso.core.net import Address
 from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.record import ClientChanges, ClientRecord
+from sso.oauth.clients.revocation_store import change_client
 from sso.oauth.clients.store import ClientStore, RecentClient, lock_client
 from sso.oauth.errors import InvalidRedirectUri
 from sso.oauth.model import DOCUMENT_ID, Client
@@ -78,7 +79,9 @@ class MetadataDocuments:
         actor = AuditActor(address=str(address), client_id=client_id)
         database = self._registration.database
         try:
-            row = await database.transaction(self._create_or_change, client_id, changes, actor)
+            row = await change_client(
+                database, client_id, lambda tx: self._create_or_change(tx, client_id, changes, actor)
+            )
         except Conflict as error:
             raise InvalidRedirectUri(error.message) from None
         return Client.from_row(row)

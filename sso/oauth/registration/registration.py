@@ -23,6 +23,7 @@ from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.operations import ClientOperations
 from sso.oauth.clients.record import ClientChanges, ClientRecord
 from sso.oauth.clients.redirect_uris import browser_origin
+from sso.oauth.clients.revocation_store import change_client
 from sso.oauth.clients.store import lock_client
 from sso.oauth.errors import InvalidRegistrationToken, TooManyRegistrations, TooManyWaitingClients
 from sso.oauth.registration.metadata import (
@@ -90,7 +91,7 @@ class ClientRegistration(Struct, frozen=True):
             secret = secret_token() if needs_secret else None
             return await self.save(tx, actor, client, _with_secret(changes, secret))
 
-        return self._information(await self.database.transaction(work), token, secret)
+        return self._information(await change_client(self.database, client_id, work), token, secret)
 
     async def delete(self, client_id: str, token: str, address: Address) -> None:
         await self.count(address)
@@ -99,7 +100,7 @@ class ClientRegistration(Struct, frozen=True):
             client = await _registered(tx, client_id, token)
             await self.operations.delete(tx, AuditActor(address=str(address), client_id=client_id), client)
 
-        await self.database.transaction(work)
+        await change_client(self.database, client_id, work)
 
     async def count(self, address: Address) -> None:
         if wait_s := await self.rate.add(address):

@@ -8,7 +8,7 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.oauth.model import UNRESTRICTED, Client, TokenRestrictions
-from sso.oauth.tokens.statements import AUTHENTICATED
+from sso.oauth.tokens.statements import AUTHENTICATED, HAS_ACTIVE_APPLICATION
 
 # A token for each item whose client is still as it was when it was authenticated, and whose application exists.
 _ISSUE = BatchStatement(
@@ -49,7 +49,10 @@ _VALID = """FROM {items} JOIN oauth_service_tokens t USING (digest)
 _FIND = BatchStatement(
     f"SELECT item.n, t.application_id, t.client_id {_VALID} AND cardinality(t.scopes) = 0", columns={"digest": "bytea"}
 )
-_FIND_SCOPED = BatchStatement(f"SELECT item.n, t.client_id, t.scopes {_VALID}", columns={"digest": "bytea"})
+_FIND_SCOPED = BatchStatement(
+    f"SELECT item.n, t.client_id, t.scopes {_VALID} AND {HAS_ACTIVE_APPLICATION.format('t')}",
+    columns={"digest": "bytea"},
+)
 
 
 class ServiceTokenStore:

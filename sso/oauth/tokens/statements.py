@@ -265,13 +265,16 @@ CHECK_ACCESS_TOKEN = BatchStatement(
 )
 
 
+# Whether neither the application of a service token nor its project was removed.
+HAS_ACTIVE_APPLICATION = """EXISTS (SELECT FROM applications a LEFT JOIN projects p ON p.id = a.project_id
+                WHERE a.application_id = {0}.application_id AND NOT a.removed AND p.removed IS NOT TRUE)"""
 # A valid access token of a user or of a service, if its client belongs to the application of the resource server, or if
 # it names resources.
 INTROSPECT = BatchStatement(
-    """SELECT item.n, c.client_id, c.application_id, found.sub, found.scopes, found.dpop_jkt, found.resources,
+    f"""SELECT item.n, c.client_id, c.application_id, found.sub, found.scopes, found.dpop_jkt, found.resources,
         found.auth, found.auth_time, found.act, c.application_id = item.application_id AS is_of_application,
         CAST(floor(extract(epoch FROM found.expires)) AS bigint) AS exp
-    FROM {items} CROSS JOIN LATERAL (
+    FROM {{items}} CROSS JOIN LATERAL (
         SELECT g.client_id, g.user_id AS sub, g.scopes, a.expires, a.dpop_jkt, a.resources, g.auth, g.auth_time,
             g.act
         FROM oauth_access_tokens a JOIN oauth_grants g ON g.id = a.grant_id JOIN users u ON u.user_id = g.user_id
@@ -281,6 +284,7 @@ INTROSPECT = BatchStatement(
         SELECT t.client_id, t.client_id, t.scopes, t.expires, t.dpop_jkt, t.resources, NULL, NULL, NULL
         FROM oauth_service_tokens t JOIN oauth_clients s USING (client_id, application_id)
         WHERE t.digest = item.digest AND 'client_credentials' = ANY (s.grant_types)
+            AND {HAS_ACTIVE_APPLICATION.format("t")}
     ) found JOIN oauth_clients c ON c.client_id = found.client_id
     WHERE found.expires > now() AND NOT c.disabled AND item.application_id > 0
         AND (c.application_id = item.application_id OR cardinality(found.resources) > 0)""",

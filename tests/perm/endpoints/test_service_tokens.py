@@ -3,11 +3,12 @@
 import json
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.kit.dpop import DpopKey
 from tests.kit.oauth import INTROSPECT, REVOKE, TOKEN, USERINFO, Browser, Site, error_of, new_site
-from tests.perm.endpoints.conftest import ApiResponse, Studio
+from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
 
 GRANT = {"grant_type": "client_credentials"}
 
@@ -162,6 +163,37 @@ def test_resource_server_introspects_tokens_of_its_application(
     assert introspect(resource_server, tokens["access_token"]) == {"active": False}
     service.http.post(REVOKE, data={"token": token}, headers=service.basic())
     assert introspect(resource_server, token) == {"active": False}
+
+
+@pytest.mark.parametrize("removed", ["application", "project"])
+def test_token_ends_everywhere_with_its_application(studio: Studio, removed: str) -> None:
+    project_id = studio.project()
+    own, client, root = studio.application(project_id), httpx.Client(base_url=studio.server.base_url), studio.root
+    path = f"/api/admin/applications/{own}" if removed == "application" else f"/api/admin/projects/{project_id}"
+    service = new_service(studio, own)
+    api = new_site(studio.server, profile="oidc", resource_server=True, application_id=own)
+    token, form = service_token(service), GRANT | {"scope": "ssf.read"}
+    scoped = service.http.post(TOKEN, data=form, headers=service.basic()).json()["access_token"]
+
+    def uses() -> list[object]:
+        def get(path: str, token: str) -> int:
+            return client.get(path, headers={"Authorization": f"Bearer {token}"}).status_code
+
+        return [
+            introspect(api, token)["active"],
+            introspect(api, scoped)["active"],
+            get("/ssf/stream", scoped),
+            get("/api/admin/changes", token),
+            read_data(studio, own, token).status,
+        ]
+
+    with client:
+        headers = {"Authorization": f"Bearer {root.jwt}", "Factor": FACTOR}
+        assert uses() == [True, True, 200, 200, 200]
+        assert client.delete(path, headers=headers).status_code == 200
+        assert uses() == [False, False, 401, 401, 401]
+        assert client.post(f"{path}/restore", headers=headers).status_code == 200
+        assert uses() == [True, True, 200, 200, 200]
 
 
 def test_tokens_of_other_applications_are_not_active(studio: Studio, resource_server: Site) -> None:
