@@ -11,7 +11,9 @@ from sso.db.errors import DatabaseError, LockTimeout, ReadOnly, TransactionConfl
 # All that a call of the driver may raise. An InternalClientError means that the connection was lost at a bad moment.
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
-_CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+# A migration may change the columns that a prepared statement returns. Outside a transaction, the driver prepares it
+# again; a transaction must begin again.
+_CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.InvalidCachedStatementError)
 _UNAVAILABLE = (
     OSError,
     TimeoutError,
