@@ -190,6 +190,8 @@ class Connection:
             self._websocket.on_silence()
         elif self._state in (ConnectionState.HEAD, ConnectionState.BODY):
             self.reject(RequestRejected(408, "the request did not arrive in time"))
+        elif self._state is ConnectionState.IDLE:
+            self.close_if_idle(include_new=True)  # if this process was busy, a request may have arrived and not be read
         else:
             self._scope.cancel()
 

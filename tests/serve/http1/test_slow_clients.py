@@ -1,5 +1,7 @@
 """Clients that send or read slowly, or not at all, are disconnected; slow handlers are not."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from sso.serve.http1.connection import Connection
 from sso.serve.server_limits import ServerLimits
 from tests.kit.raw_http import SHORT_LIMITS, RawConnection, read_body, reply, serving
 
@@ -18,6 +21,27 @@ async def test_idle_connection_is_closed(virtual_clock: MockClock) -> None:
     async with serving(limits=SHORT_LIMITS) as server:
         assert await server.request_to_end(b"") == b""
         assert (await server.request_to_end(HEAD)).count(b"HTTP/1.1 200") == 1
+
+
+async def test_request_that_was_not_read_yet_when_the_keep_alive_time_ends_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process may have been busy with other things when the request arrived."""
+    served: list[Connection] = []
+    run = Connection.run
+
+    async def remember(connection: Connection) -> None:
+        served.append(connection)
+        await run(connection)
+
+    monkeypatch.setattr(Connection, "run", remember)
+    async with serving(path=str(tmp_path / "socket")) as server, await server.open() as connection:
+        await connection.send(HEAD)
+        await connection.response()
+        await wait_all_tasks_blocked()  # the server waits for the next request
+        os.write(connection.stream.socket.fileno(), HEAD)
+        served[0].expire()
+        assert (await connection.response()).status == 200
 
 
 @pytest.mark.parametrize("is_separate", [False, True])
