@@ -85,9 +85,11 @@ async def run_worker(
                     api = OperatorApi(services.management, services.database.clock)
                     serving.start_soon(serve_operator, operator, partial(_respond_to_operator, api), stop)
                 await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
-            await services.reset_requests.wait_until_handled()
-            await services.password_login.rate_limiter.failed_logins.write_before_exit()
-            await services.bus.wait_until_sent()
+                # Before the commands in progress end: the supervisor may have to kill this worker because of one.
+                await services.reset_requests.wait_until_handled()
+                await services.password_login.rate_limiter.failed_logins.write_before_exit()
+                await services.bus.wait_until_sent()
+            await services.bus.wait_until_sent()  # what these commands have published
             background.cancel_scope.cancel()
 
 

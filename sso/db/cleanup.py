@@ -186,7 +186,7 @@ async def delete_expired(
     """Deletes expired rows, old audit entries and past permissions, old events of accounts and changes, and unused
     clients that registered themselves; 0 keeps them.
 
-    Returns the number of rows. An error in one table does not stop the others.
+    Returns the number of rows. An error in one table does not stop the others, unless the database cannot be used.
     """
     total = 0
     statements: list[tuple[str, Statement, dict[str, int]]] = [
@@ -205,13 +205,20 @@ async def delete_expired(
     if client_days:
         statements.append(("oauth_clients", _NOTICE_USED_CLIENTS, {}))
         statements.append(("oauth_clients", _DELETE_UNUSED_CLIENTS, {"days": client_days}))
+    has_failed = False
     for table, statement, values in statements:
         try:
             total += await _delete_in_batches(database, statement, **values)
-        except DatabaseError:
-            raise
+        except DatabaseError as error:
+            # A slow table or a lock does not stop the others. After two failures in a row, it is the database.
+            if database.is_circuit_open or has_failed:
+                raise
+            has_failed = True
+            log.warning("cleanup.table_failed", table=table, reason=str(error))
         except Exception as error:
             log.error("cleanup.table_failed", table=table, reason=type(error).__name__)
+        else:
+            has_failed = False
     return total
 
 

@@ -1,4 +1,7 @@
-"""The store of game sessions: create, find, close, and the changes that the browser makes."""
+"""The store of game sessions: create, find, close, and the changes that the browser makes.
+
+This file has more than 300 lines because its statements have many columns.
+"""
 
 from typing import Any
 
@@ -10,7 +13,9 @@ from msgspec.structs import asdict
 from sso.accounts.model import LoginOptions, User
 from sso.bus.bus import Bus
 from sso.core.ban import Ban
+from sso.core.errors import Unauthorized
 from sso.core.ids import digest
+from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
@@ -54,17 +59,22 @@ _FIND = BatchStatement(
     columns={"gsid": "text", "early_poll_key": "bytea", "signs": "boolean"},
 )
 _CREATE = BatchStatement(
-    """WITH item AS ( -- the new sessions
-        SELECT * FROM {items}
+    f"""WITH item AS (
+        SELECT * FROM {{items}}
+    ), locked_guests AS ( -- the guests to link, in key order
+        SELECT item.n FROM item JOIN users u ON {by_index("u.user_id", "item.link_guest")}
+        ORDER BY item.link_guest FOR KEY SHARE OF u {{if_locked}}
+    ), new_items AS (
+        SELECT * FROM item WHERE link_guest IS NULL OR n IN (SELECT n FROM locked_guests)
     ), created AS (
         INSERT INTO game_sessions (gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
             gapp_id, nojwt, short_token, fixed_ips, with_meta, with_email, meta_given, link_guest, ends, expires)
         SELECT gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
             gapp_id, nojwt, short_token, string_to_array(fixed_ips, ','), with_meta, with_email, meta_given,
-            link_guest, now() + make_interval(secs => {ttl_s}), now() + make_interval(secs => {kept_s})
-        FROM item
+            link_guest, now() + make_interval(secs => {{ttl_s}}), now() + make_interval(secs => {{kept_s}})
+        FROM new_items
     )
-    SELECT n, CAST(floor(extract(epoch FROM now())) AS bigint) AS created FROM item""",
+    SELECT n, CAST(floor(extract(epoch FROM now())) AS bigint) AS created FROM new_items""",
     columns={
         "gsid": "text",
         "location": "bytea",
@@ -103,21 +113,24 @@ _CLOSE = BatchStatement(
 )
 _PENDING = f"""SELECT item.* FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
         WHERE s.status = 'pending' AND s.ends > now() ORDER BY item.gsid FOR UPDATE OF s"""
-# If a batch has several decisions of one kind about a session, only one of them gets a row.
+# If a batch has several decisions of one kind about a session, only one of them gets a row. The users are locked first,
+# as in all statements that lock users and sessions.
 _CONFIRM = BatchStatement(
-    f"""WITH locked AS ( -- the pending sessions, in key order
-        {_PENDING}
+    f"""WITH valid_users AS ( -- the items whose user is as it was when it was read, in key order
+        SELECT item.* FROM {{items}} JOIN users u ON {by_index("u.user_id", "item.user_id")}
+        WHERE u.valid_from = item.valid_from AND NOT u.disabled ORDER BY item.user_id FOR KEY SHARE OF u {{if_locked}}
+    ), locked AS ( -- those of them whose session is pending, in key order
+        {_PENDING.replace("{items}", "valid_users item")}
     )
-    UPDATE game_sessions s SET status = 'confirmed', stage = 'confirmed', user_id = u.user_id,
-        valid_from = u.valid_from, auth_time = locked.auth_time, auth = locked.auth,
+    UPDATE game_sessions s SET status = 'confirmed', stage = 'confirmed', user_id = locked.user_id,
+        valid_from = locked.valid_from, auth_time = locked.auth_time, auth = locked.auth,
         app_id = CASE WHEN s.app_id = 0 THEN locked.app_id ELSE s.app_id END,
         gapp_id = CASE WHEN s.gapp_id = 0 THEN locked.gapp_id ELSE s.gapp_id END,
         distr = CASE WHEN s.distr = '' THEN locked.distr ELSE s.distr END,
         with_meta = s.with_meta OR (locked.meta AND NOT s.meta_given),
         bound_apps = CASE WHEN locked.app_id > 0 OR locked.gapp_id > 0 THEN ARRAY[s.app_id, s.gapp_id] END
-    FROM locked, users u
+    FROM locked
     WHERE {by_index("s.gsid", "locked.gsid")}
-        AND {by_index("u.user_id", "locked.user_id")} AND u.valid_from = locked.valid_from AND NOT u.disabled
     RETURNING locked.n, {_WORKERS}""",
     columns={
         "gsid": "text",
@@ -191,11 +204,11 @@ class GameSessionStore:
         self._database = database
         self._lifetime_s = min(ttl_s, max_s)
         kept_s = float(max_s + DELETED_AFTER_S)
-        self._create = Batch(database, _CREATE.substitute(ttl_s=float(self._lifetime_s), kept_s=kept_s))
+        self._create = SkipLockedBatch(database, _CREATE.substitute(ttl_s=float(self._lifetime_s), kept_s=kept_s))
         self._find = Batch(database, _FIND)
         self._read_for_page = Batch(database, _READ_FOR_PAGE)
         self._close = Batch(database, _CLOSE)
-        self._confirm = Batch(database, _CONFIRM)
+        self._confirm = SkipLockedBatch(database, _CONFIRM)
         self._deny = Batch(database, _DENY)
         self._set_stage = Batch(database, _SET_STAGE)
 
@@ -208,7 +221,10 @@ class GameSessionStore:
         options: LoginOptions,
         link_guest: str | None = None,
     ) -> tuple[int, int]:
-        """Returns the creation time and the lifetime in seconds without any poll."""
+        """Returns the creation time and the lifetime in seconds without any poll.
+
+        Raises Unauthorized if the guest to link has been deleted.
+        """
         row = await self._create(
             gsid=gsid,
             location=digest(secret),
@@ -228,7 +244,8 @@ class GameSessionStore:
             meta_given=options.meta_given,
             link_guest=link_guest,
         )
-        assert row is not None  # the statement returns a row for every item
+        if row is None:
+            raise Unauthorized
         return row["created"], self._lifetime_s
 
     async def find(self, gsid: str, early_poll_key: bytes, *, signs: bool) -> SessionLookup:
@@ -288,7 +305,7 @@ class GameSessionStore:
         """Stores to whose browser the page is shown, so that a ban of this user ends the session."""
         await self._database.value(_SET_VIEWER, gsid=gsid, user_id=user.user_id)
 
-    async def _change(self, change: Batch, gsid: str, **values: Any) -> bool:
+    async def _change(self, change: Batch | SkipLockedBatch, gsid: str, **values: Any) -> bool:
         """Changes the session and then wakes its poll and its socket. Returns whether the session has changed."""
         with trio.CancelScope(shield=True):  # otherwise a browser that leaves could change it and wake nothing
             row = await change(gsid=gsid, **values)

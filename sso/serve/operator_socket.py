@@ -17,10 +17,11 @@ import trio
 
 from sso.core.operator_call import BrokenFrame, ConnectionClosed, OperatorCall, Respond, frame, frame_of, read_frame
 from sso.core.unix_socket import OPERATOR_SOCKETS, connect, listen_privately, peer_ids
+from sso.serve.server_limits import ServerLimits
 
 MAX_BODY = 16 << 20
 REQUEST_S = 10.0  # for a request to arrive
-DRAIN_S = 30.0  # for requests in progress, when the service stops
+DRAIN_S = ServerLimits().drain_s  # for requests in progress, when the service stops
 RETRY_S = 0.1
 PROGRESS_QUEUE = 16
 _log = structlog.get_logger()
@@ -60,7 +61,10 @@ def _remove_stale_sockets(data_dir: Path) -> None:
 
 
 async def serve_operator(listener: socket.socket, respond: Respond, stop: trio.Event) -> None:
-    """Answers the requests of commands until ``stop`` is set, and then finishes those in progress."""
+    """Answers the requests of commands until ``stop`` is set, and then finishes those in progress.
+
+    Requests that are not done after DRAIN_S are cancelled. A transaction that has begun still ends at its own deadline.
+    """
     async with trio.open_nursery() as connections:
         async with trio.open_nursery() as accepting:
             accepting.start_soon(_accept, listener, connections, respond)

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+import trio
+import trio.testing
 
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.history.events import EventKind, record_failure
@@ -218,6 +220,43 @@ async def test_failures_that_could_not_be_written_are_written_later(
     await limiter.failed_logins.write()
     assert await services.database.value(_ATTEMPTS, user_id=bob.user_id) == 1
     assert await services.database.value(_ATTEMPTS, user_id=ann.user_id) == 3
+
+
+@pytest.mark.parametrize("error", [None, ValueError])
+async def test_failures_are_written_before_exit_while_another_write_is_at_work(
+    services: Services,
+    limiter: LoginRateLimiter,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception] | None,
+) -> None:
+    """The other write waits for the database until it is cancelled, or fails for another reason."""
+    users = [await add_user(services, login=f"{name}@example.com") for name in ("ann", "bob", "eve")]
+    for user in users:
+        await limiter.record_failure(ATTEMPT, user)
+
+    async def wait_or_fail(*_: object) -> None:
+        if error:
+            raise error
+        await trio.sleep_forever()
+
+    async def write() -> None:
+        if error:
+            with pytest.raises(error):
+                await limiter.failed_logins.write()
+        else:
+            await limiter.failed_logins.write()
+
+    async with trio.open_nursery() as background:
+        with monkeypatch.context() as database:
+            database.setattr("sso.accounts.history.failed_logins.record_failure", wait_or_fail)
+            background.start_soon(write)
+            await trio.testing.wait_all_tasks_blocked()
+        await limiter.failed_logins.write_before_exit()
+        assert [len(await history(services, user.user_id)) for user in users] == [1, 1, 0]
+        background.cancel_scope.cancel()
+    await limiter.failed_logins.write()
+    # The failure whose write was cancelled is still known. One that cannot be written is dropped.
+    assert len(await history(services, users[2].user_id)) == (0 if error else 1)
 
 
 @pytest.mark.parametrize(("wait", "seconds"), [(0, 1), (0.2, 1), (1.0, 2), (7.9, 8)])

@@ -187,6 +187,31 @@ async def test_first_waiting_caller_is_taken_into_the_batch_of_a_later_leader(
     assert callers.batch._running == []
 
 
+async def test_next_caller_watches_for_a_slow_batch_if_the_first_one_is_cancelled(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with trio.open_nursery() as nursery:
+        callers = Callers(nursery)
+        await callers.start("slow", 10.0)
+        with trio.move_on_after(SLOW_BATCH_S / 2):
+            nursery.start_soon(callers.start, "next", 0.0)
+            await callers.batch(seconds=0.0)
+    assert callers.done_at == pytest.approx({"next": 1.5 * SLOW_BATCH_S, "slow": 10.0})
+
+
+async def test_callers_that_a_full_batch_leaves_behind_watch_for_a_slow_one(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sso.db.batch.statement_batch.MAX_BATCH_ITEMS", 2)
+    async with trio.open_nursery() as nursery:
+        callers = Callers(nursery)
+        for name, seconds in (("slow", 10.0), ("also slow", 10.0), ("with it", 0.0), ("left", 0.0), ("last", 0.0)):
+            await callers.start(name, seconds)
+    assert callers.database.batches == [[10.0], [10.0, 0.0], [0.0, 0.0]]
+    assert callers.done_at["left"] == callers.done_at["last"] < 4 * SLOW_BATCH_S
+    assert callers.batch._running == []
+
+
 async def test_batch_that_conflicts_with_a_transaction_runs_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from sso.db.errors import DeadlineExceeded, Unavailable, UniqueViolation
 from sso.db.statement import Statement
 from sso.db.time_limits import TimeLimits
 from sso.db.transaction import Runner, Transaction
+from tests.kit.open_database import open_database
 from tests.kit.row_locks import changed_by_another_transaction
 from tests.kit.server import SLOW_MACHINE_S
 
@@ -58,6 +59,19 @@ async def test_unique_violation_names_its_constraint(database: Database) -> None
         await database.value(INSERT, key=b"a", failures=1)
     assert caught.value.constraint == "pk_throttle"
     assert await database.value(COUNT) == 1  # the connection can still be used
+
+
+async def test_transaction_is_retried_after_a_migration_has_added_a_column(dsn: str) -> None:
+    async def read(tx: Transaction) -> int:
+        await tx.value(INSERT, key=b"a", failures=1)
+        (row,) = await tx.rows(Statement("DELETE FROM throttle RETURNING *"))
+        return len(row)
+
+    async with open_database(dsn, 1) as database:
+        columns = await database.transaction(read)
+        await database.run_sql("ALTER TABLE throttle ADD COLUMN further int", [])
+        assert await database.transaction(read) == columns + 1
+        assert database.epoch == 1, "the connection has not been replaced"
 
 
 async def test_invalid_value_is_not_reported_as_unavailable(database: Database) -> None:

@@ -12,10 +12,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
+from sso.config import Settings
 from sso.db import migrate as migrations
 from sso.db.migrate import FIRST, HEAD, SCRIPTS, MigrationError, current, migrate
 from sso.db.standalone import fetch_value, run_with_connection
 from sso.db.tables import metadata
+from sso.db.time_limits import TimeLimits
 from tests.kit.forked_program import ForkedProcess
 from tests.kit.postgres import Postgres
 from tests.kit.server import clean_environment, until
@@ -173,6 +175,12 @@ def test_migration_tries_again_while_another_session_uses_a_table(empty: str, mo
         assert migrate(empty, on_locked=on_locked) is True
     assert len(waits) >= 2
     assert current(empty) == HEAD
+
+
+def test_migration_gives_a_lock_up_before_the_requests_that_queue_behind_it_do() -> None:
+    limits = TimeLimits.scaled(Settings().database_timeout_s)
+    (lock_timeout_ms,) = re.findall(r"SET lock_timeout = (\d+)", " ".join(limits.session_sql))
+    assert 1.0 < migrations.LOCK_WAIT_S < int(lock_timeout_ms) / 1000
 
 
 def test_empty_database_is_migrated_once_also_after_a_migration_that_was_killed(empty: str, tmp_path: Path) -> None:

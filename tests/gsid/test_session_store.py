@@ -1,42 +1,16 @@
 """Concurrent changes of game sessions share a statement: each caller gets the result of its own request."""
 
-from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from ipaddress import ip_address
-from typing import Any
-from unittest.mock import patch
 
-import trio
-import trio.testing
+import pytest
 
 from sso.accounts.model import LoginOptions
-from sso.db.batch import scheduler
-from sso.db.batch.statement_batch import Batch
+from sso.core.errors import Unauthorized
 from sso.services import Services
+from tests.kit.batches import in_one_batch, while_locked
 from tests.kit.builders import add_user
 from tests.kit.polls import new_session, status
-
-
-async def in_one_batch(batch: Batch, calls: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:
-    """Runs the calls in one statement, in this order, and returns their results."""
-    results: list[Any] = [None] * len(calls)
-    sizes: list[int] = []
-    batch._observe = sizes.append
-
-    async def run(n: int) -> None:
-        results[n] = await calls[n]()
-
-    # The batch waits for its turn, however slow this machine is, and takes all calls that wait.
-    with patch.object(scheduler, "SLOW_S", 60.0):
-        running = [await batch._database.scheduler.enter() for _ in range(scheduler.MAX_QUICK)]
-        async with trio.open_nursery() as nursery:
-            for n in range(len(calls)):
-                nursery.start_soon(run, n)
-                await trio.testing.wait_all_tasks_blocked()  # so that they join the batch in this order
-            for began in running:
-                batch._database.scheduler.leave(began)
-    assert sizes == [len(calls)]
-    return results
 
 
 async def test_confirmations_of_several_users_in_one_batch_have_one_winner(services: Services) -> None:
@@ -89,3 +63,28 @@ async def test_sessions_that_are_created_in_one_batch_keep_their_own_values(serv
         lookup = await sessions.find(session.gsid, b"", signs=False)
         assert lookup.session is not None
         assert (tuple(lookup.session.fixed_ips), lookup.session.distr) == (option.fixed_ips, option.distr)
+
+
+async def test_confirmation_does_not_wait_for_a_lock_on_another_user(services: Services, dsn: str) -> None:
+    sessions, users = services.game_login.sessions, [await add_user(services) for _ in range(3)]
+    gsids = [await new_session(services) for _ in users]
+    lock = f"SELECT 1 FROM users WHERE user_id = '{users[0].user_id}' FOR UPDATE"
+    calls = [partial(sessions.confirm, gsid, user) for gsid, user in zip(gsids, users, strict=True)]
+    assert await while_locked(dsn, lock, sessions._confirm, calls) == [True] * 3
+    assert [await status(services.database, gsid) for gsid in gsids] == ["confirmed"] * 3
+
+
+async def test_new_session_does_not_wait_for_a_lock_on_the_guest_of_another_one(services: Services, dsn: str) -> None:
+    guests = [(await add_user(services)).user_id for _ in range(2)]
+    options, register = LoginOptions(address=ip_address("192.0.2.1")), services.game_login.registration.register
+    lock = f"SELECT 1 FROM users WHERE user_id = '{guests[0]}' FOR UPDATE"
+    calls = [partial(register, options, None, guest) for guest in (*guests, None)]
+    created = await while_locked(dsn, lock, services.game_login.sessions._create, calls)
+    lookups = [await services.game_login.sessions.find(session.gsid, b"", signs=False) for session in created]
+    assert [lookup.session and lookup.session.link_guest for lookup in lookups] == [*guests, None]
+
+
+async def test_session_that_links_a_deleted_guest_is_unauthorized(services: Services) -> None:
+    options = LoginOptions(address=ip_address("192.0.2.1"))
+    with pytest.raises(Unauthorized):
+        await services.game_login.registration.register(options, None, "999999")

@@ -1,22 +1,13 @@
 """Every statement finds sessions by an index, whatever the table held when PostgreSQL made the plan."""
 
-import json
-import re
-from collections.abc import Iterator
 from ipaddress import ip_address
-from typing import Any
 
 from sso.accounts.model import LoginOptions
 from sso.db.database import Database
 from sso.gsid.poll_store import _FIND_CHANGED
 from sso.gsid.socket_store import _HEARTBEAT
 from sso.services import Services
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for child in plan.get("Plans", ()):
-        yield from nodes(child)
+from tests.kit.plans import assert_plan_uses_indexes
 
 
 async def test_plan_made_for_a_small_table_uses_indexes(services: Services, database: Database) -> None:
@@ -35,19 +26,10 @@ async def assert_plans_use_indexes(services: Services, database: Database) -> No
         services.game_login.socket_store,
     )
     claims = services.game_login.claim_leases._store
-    batches = [sessions._find, sessions._read_for_page, sessions._close, sessions._confirm, sessions._deny]
+    batches = [sessions._find, sessions._read_for_page, sessions._close, sessions._deny]
+    for skip_locked in (sessions._create, sessions._confirm):
+        batches += [skip_locked._skipping, skip_locked._waiting]
     batches += [sessions._set_stage, polls._start, polls._set_retry_time, sockets._read]
     batches += [claims._claim, claims._renew, claims._mark_delivered]
     for sql in [*(batch._statement.sql for batch in batches), _FIND_CHANGED.sql, _HEARTBEAT.sql]:
-        count = max(int(number) for number in re.findall(r"\$(\d+)", sql))
-        # The plan of a prepared statement is generic.
-        await database.run_sql(f"PREPARE planned AS {sql}", [])
-        (row,) = await database.run_sql(f"EXPLAIN (FORMAT JSON) EXECUTE planned ({', '.join(['NULL'] * count)})", [])
-        await database.run_sql("DEALLOCATE planned", [])
-        scans = [
-            node for node in nodes(json.loads(row[0])[0]["Plan"])
-            if "Relation Name" in node and node["Node Type"] != "ModifyTable"
-        ]  # fmt: skip
-        assert scans
-        for scan in scans:
-            assert "Index Cond" in scan or "Recheck Cond" in scan, (sql, scan)
+        await assert_plan_uses_indexes(database, sql)

@@ -13,9 +13,15 @@ import httpx
 import orjson
 import pytest
 import trio
+import trio.testing
 
 from sso.cli.records.running_service import ServiceSocket, find_service_socket
 from sso.core.operator_call import OperatorAnswer, OperatorCall, frame_of
+from sso.db.standalone import fetch_value
+from sso.serve.operator_socket import operator_listener, serve_operator
+from sso.serve.server_limits import ServerLimits
+from tests.kit.browser import new_user
+from tests.kit.constants import changed
 from tests.kit.server import QUICK, Server, running, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another account")
@@ -34,7 +40,11 @@ LIST = OperatorCall("operator", "GET", "/api/admin/users")
 
 
 def socket_of(server: Server) -> Path:
-    (path,) = Path(server.settings["SSO_DATA_DIR"]).glob("operator-*.sock")
+    return _socket_in(Path(server.settings["SSO_DATA_DIR"]))
+
+
+def _socket_in(folder: Path) -> Path:
+    (path,) = folder.glob("operator-*.sock")
     return path
 
 
@@ -107,6 +117,42 @@ def test_command_that_looks_whether_the_service_runs_is_no_refused_request(serve
 )
 def test_requests_over_tcp_are_never_those_of_the_operator(server: Server, headers: dict[str, str]) -> None:
     assert httpx.get(f"{server.base_url}/api/admin/users", headers=headers).status_code == 401
+
+
+async def test_connection_without_a_request_does_not_outlast_the_drain_of_the_service(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async def respond(*_: object) -> OperatorAnswer:
+        raise AssertionError("there is no request")
+
+    with operator_listener(tmp_path) as listener, socket.socket(socket.AF_UNIX) as silent:
+        assert listener is not None
+        silent.connect(str(_socket_in(tmp_path)))
+        stop = trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_operator, listener, respond, stop)
+            await trio.testing.wait_all_tasks_blocked()  # the connection is accepted
+            stop.set()
+            began = trio.current_time()
+        assert trio.current_time() - began <= ServerLimits().drain_s
+
+
+def test_failed_logins_are_stored_while_a_command_delays_the_end_of_the_service(tmp_path: Path, dsn: str) -> None:
+    """The supervisor may end a worker whose command does not end."""
+    constants = {"sso.serve.operator_socket.REQUEST_S": 60, "sso.accounts.history.failed_logins.INTERVAL_S": 600}
+    settings = QUICK | {"SSO_DATABASE_URL": dsn} | changed(constants)
+    with running(tmp_path, **settings) as server, socket.socket(socket.AF_UNIX) as silent:
+        login = new_user(server)
+        silent.connect(str(socket_of(server)))
+        assert send(socket_of(server), LIST).status == 200  # so the silent connection is accepted, too
+        form = {"login": login, "password": "a wrong password", "factor": "a-device"}
+        assert httpx.post(f"{server.base_url}/proxy/api/login", json=form).status_code == 401
+        assert server.process is not None
+        server.process.terminate()
+        count = "SELECT count(*) FROM account_events WHERE kind = 'sign_in_failed'"
+        assert until(lambda: fetch_value(dsn, count) == 1)
+        silent.close()
+        assert server.process.wait(60) == 0
 
 
 def test_unix_socket_of_a_proxy_gives_no_rights(tmp_path: Path, dsn: str) -> None:

@@ -36,17 +36,23 @@ class FailedLogins:
             await self.write()
 
     async def write(self) -> None:
-        """Writes one user and address after the other, which takes one connection at most."""
-        waiting, self._waiting = self._waiting, Counter()
-        while waiting:
-            (user_id, address), attempts = waiting.popitem()
+        """Writes one user and address after the other, which takes one connection at most.
+
+        What is not written yet stays in ``_waiting``, for `write_before_exit` and for the next run.
+        """
+        for user_id, address in reversed(list(self._waiting)):
+            attempts = self._waiting.pop((user_id, address), 0)
+            if not attempts:  # written by another call
+                continue
             try:
                 await record_failure(self._database, user_id, EventKind.SIGN_IN_FAILED, address, attempts)
+            except trio.Cancelled:  # nothing was written
+                self._waiting[user_id, address] += attempts
+                raise
             except DatabaseError as error:
                 log.warning("failed_logins.write_failed", reason=str(error))
                 self._waiting[user_id, address] += attempts
                 if not isinstance(error, LockTimeout):  # a locked user does not hold up the others
-                    self._waiting += waiting
                     return
 
     async def write_before_exit(self) -> None:

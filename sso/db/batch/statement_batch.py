@@ -70,10 +70,9 @@ class Batch:
         if self._has_free_slot():
             self._make_leader(item)
         else:
-            item.woken = trio.Event()
             self._waiting.append(item)
             try:
-                await self._wait(item, item.woken)
+                await self._wait(item)
             except trio.Cancelled:
                 self._cancel(item)
                 raise
@@ -83,17 +82,19 @@ class Batch:
             raise item.error
         return item.row
 
-    async def _wait(self, item: _Item, woken: trio.Event) -> None:
+    async def _wait(self, item: _Item) -> None:
         """Waits until the item is done or becomes the leader. The first item in the queue watches for slow batches."""
-        while item.state == "waiting" and self._waiting[0] is item:
+        while item.state in ("waiting", "taken"):
+            if item.woken is None or item.woken.is_set():  # woken because it is the first one now
+                item.woken = trio.Event()
+            if item.state == "taken" or self._waiting[0] is not item:
+                await item.woken.wait()
+                continue
             with trio.move_on_after(SLOW_BATCH_S):
-                await woken.wait()
-                return
+                await item.woken.wait()
             if item.state == "waiting" and self._has_free_slot():
                 self._waiting.popleft()
                 self._make_leader(item)
-                return
-        await woken.wait()
 
     async def _lead(self, leader: _Item) -> None:
         """Nothing that it awaits can be cancelled: a cancelled leader must not fail the other items."""
@@ -112,6 +113,7 @@ class Batch:
         while self._waiting and len(items) < MAX_BATCH_ITEMS:
             items.append(self._waiting.popleft())
             items[-1].state = "taken"
+        self._wake_first()
         return items
 
     async def _run(self, items: list[_Item]) -> None:
@@ -181,10 +183,16 @@ class Batch:
             _finish(item)
         return waiting
 
+    def _wake_first(self) -> None:
+        """Lets the first item in the queue, which may be a new one, watch for slow batches."""
+        if self._waiting:
+            _wake(self._waiting[0])
+
     def _cancel(self, item: _Item) -> None:
         """Removes the item of a cancelled caller. If it has just become the leader, another one takes its slot."""
         if item in self._waiting:
             self._waiting.remove(item)
+            self._wake_first()
         if item.state == "leading":
             self._release_slot(item)
 

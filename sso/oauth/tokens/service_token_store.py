@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from sso.core.ids import digest
 from sso.core.service_token import ServiceIdentity, claimed_application, new_service_token
-from sso.db.batch.statement import BatchStatement
+from sso.db.batch.skip_locked import SkipLockedBatch
+from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.oauth.model import UNRESTRICTED, Client, TokenRestrictions
@@ -15,11 +16,13 @@ _ISSUE = BatchStatement(
     f"""WITH item AS (
         SELECT * FROM {{items}}
     ), valid_items AS (
-        SELECT item.* FROM item JOIN oauth_clients c USING (client_id, application_id)
-        JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
+        SELECT item.* FROM item
+        JOIN oauth_clients c ON {by_index("c.client_id", "item.client_id")} AND c.application_id = item.application_id
+        JOIN applications a ON a.application_id = item.application_id LEFT JOIN projects p ON p.id = a.project_id
         WHERE {AUTHENTICATED} AND 'client_credentials' = ANY (c.grant_types) AND NOT a.removed
             AND p.removed IS NOT TRUE AND (item.dpop_jkt IS NOT NULL OR NOT c.dpop_bound_access_tokens)
-        FOR KEY SHARE OF c -- the client may be about to lose its tokens
+        -- The client may be about to lose its tokens. Rows are locked in key order to avoid deadlocks.
+        ORDER BY item.client_id FOR KEY SHARE OF c {{if_locked}}
     ), new_tokens AS (
         INSERT INTO oauth_service_tokens (digest, client_id, application_id, expires, dpop_jkt, resources, scopes)
         SELECT digest, client_id, application_id, now() + make_interval(secs => lifetime_s), dpop_jkt,
@@ -58,7 +61,7 @@ _FIND_SCOPED = BatchStatement(
 class ServiceTokenStore:
     def __init__(self, database: Database, lifetime_s: int) -> None:
         self.lifetime_s = lifetime_s
-        self._issue = Batch(database, _ISSUE)
+        self._issue = SkipLockedBatch(database, _ISSUE)
         self._find = Batch(database, _FIND)
         self._find_scoped = Batch(database, _FIND_SCOPED)
 

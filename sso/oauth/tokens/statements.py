@@ -4,7 +4,7 @@ Redeeming a code and rotating a refresh token are one statement each, so concurr
 same statement checks that the user and the client may still get tokens.
 """
 
-from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.known_users import delete_grants
 from sso.db.statement import Statement
 
@@ -64,14 +64,25 @@ ISSUED = """t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access
 COUNT_FAILURE = Statement(
     "UPDATE oauth_codes SET failures = failures + 1 WHERE digest = :digest AND redeemed IS NULL RETURNING failures"
 )
-# The client is the one that the request names; if it names none, the one that the code was issued to.
+# The client is the one that the request names; if it names none, the one that the code was issued to. An item whose code
+# belongs to a locked user or client is skipped: it gets no row and has no effect. The locks are taken in the same order
+# everywhere: the user, then the client, and rows of one table in key order.
 REDEEM = BatchStatement(
     f"""WITH {CLOCK}, item AS (
         SELECT * FROM {{items}}
+    ), valid_codes AS (
+        -- The items with a code. It never changes its user and its client.
+        SELECT item.n, k.digest, k.user_id, k.client_id
+        FROM item JOIN oauth_codes k ON {by_index("k.digest", "item.digest")} WHERE k.expires > now()
+    ), locked_users AS (
+        SELECT k.* FROM valid_codes k JOIN users u ON {by_index("u.user_id", "k.user_id")}
+        ORDER BY k.user_id FOR KEY SHARE OF u {{if_locked}}
+    ), locked_clients AS (
+        SELECT k.* FROM locked_users k JOIN oauth_clients c ON {by_index("c.client_id", "k.client_id")}
+        ORDER BY k.client_id FOR KEY SHARE OF c {{if_locked}}
     ), locked_codes AS (
-        -- Rows are locked in key order, so that two batches cannot deadlock.
-        SELECT * FROM oauth_codes WHERE digest = ANY (ARRAY(SELECT digest FROM item))
-        ORDER BY digest FOR NO KEY UPDATE
+        SELECT locked.n, k.* FROM locked_clients locked JOIN oauth_codes k ON {by_index("k.digest", "locked.digest")}
+        ORDER BY locked.digest FOR NO KEY UPDATE OF k
     ), checked AS (
         -- Each item with the result of every check.
         SELECT k.digest, item.n, item.grant_id, item.access_digest, item.access_s, item.refresh_s, item.grant_max_s,
@@ -94,20 +105,23 @@ REDEEM = BatchStatement(
                 AS holder_matches,
             coalesce({_KEY_MATCHES.format("k")}, false) AS key_matches,
             coalesce({_RESOURCES_MATCH.format("k")}, false) AS resources_match
-        FROM item LEFT JOIN locked_codes k ON k.digest = item.digest AND k.expires > now()
-        JOIN oauth_clients c ON c.client_id = coalesce(nullif(item.client_id, ''), k.client_id)
-        LEFT JOIN users u ON u.user_id = k.user_id
+        FROM item LEFT JOIN locked_codes k ON k.n = item.n AND k.expires > now()
+        JOIN oauth_clients c ON {by_index("c.client_id", "coalesce(nullif(item.client_id, ''), k.client_id)")}
+        LEFT JOIN users u ON {by_index("u.user_id", "k.user_id")}
+        -- Without `SKIP LOCKED`, only a code that was deleted concurrently is not locked.
+        WHERE '{{if_locked}}' = '' OR item.n IN (SELECT n FROM locked_clients)
+            OR item.n NOT IN (SELECT n FROM valid_codes)
     ), redeemed AS (
         -- The codes that this statement redeems. A redeemed code is kept for a day, to detect a replay.
         UPDATE oauth_codes k SET redeemed = now(), grant_id = s.grant_id, expires = now() + interval '1 day'
-        FROM checked s WHERE k.digest = s.digest AND k.redeemed IS NULL AND s.is_redeemable AND s.authenticated
-            AND s.redirect_uri_matches AND s.holder_matches AND s.key_matches AND s.resources_match
+        FROM checked s WHERE {by_index("k.digest", "s.digest")} AND k.redeemed IS NULL AND s.is_redeemable
+            AND s.authenticated AND s.redirect_uri_matches AND s.holder_matches AND s.key_matches AND s.resources_match
         RETURNING s.*
     ), {NEW_GRANTS}
     -- The client is read if nothing was issued. Columns of the item come last, because some have the same names.
     SELECT c.*, s.*, new_grants.id IS NOT NULL AS is_issued, {ISSUED}
     FROM clock, checked s LEFT JOIN new_grants ON new_grants.id = s.grant_id
-    LEFT JOIN oauth_clients c ON c.client_id = s.client_id AND new_grants.id IS NULL""",
+    LEFT JOIN oauth_clients c ON {by_index("c.client_id", "s.client_id")} AND new_grants.id IS NULL""",
     columns={
         "digest": "bytea",
         "client_id": "text",
@@ -263,8 +277,6 @@ CHECK_ACCESS_TOKEN = BatchStatement(
     JOIN users u ON u.user_id = g.user_id AND g.issued >= u.valid_from""",
     columns={"digest": "bytea"},
 )
-
-
 # Whether neither the application of a service token nor its project was removed.
 HAS_ACTIVE_APPLICATION = """EXISTS (SELECT FROM applications a LEFT JOIN projects p ON p.id = a.project_id
                 WHERE a.application_id = {0}.application_id AND NOT a.removed AND p.removed IS NOT TRUE)"""

@@ -5,6 +5,7 @@ from msgspec import Struct
 
 from sso.core.ban import Ban
 from sso.core.ids import digest, secret_token
+from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -75,7 +76,7 @@ class TokenStore:
         self._database = database
         self.digests = digests
         self.lifetimes = lifetimes
-        self._redeem = Batch(database, REDEEM)
+        self._redeem = SkipLockedBatch(database, REDEEM)
         self._rotate = Batch(database, ROTATE)
         self._find_access_token = Batch(database, FIND_ACCESS_TOKEN)
         self._introspect = Batch(database, INTROSPECT)

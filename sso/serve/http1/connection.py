@@ -155,16 +155,16 @@ class Connection:
         current_span.set(None)  # it has ended
         if self.buffer:
             await checkpoint()  # else a client that pipelines requests could occupy this process
-        elif self.context.draining and not self._is_new and not is_readable(self.sock):
-            return False
-        else:
+        has_skipped = self._skip_empty_line()
+        while not self.buffer:
+            if self.context.draining and not self._is_new and not is_readable(self.sock):
+                return False
             self._state, self.deadline = ConnectionState.IDLE, clock.now + limits.keep_alive_s
             self.buffer = (self._is_new and self._read_available()) or await self._read(MAX_HEAD_READ)
             if not self.buffer:
                 return False
+            has_skipped = has_skipped or self._skip_empty_line()
         self._state, self.deadline = ConnectionState.HEAD, clock.now + limits.head_s
-        if self.buffer.startswith(b"\r\n"):
-            self.buffer = self.buffer[2:]  # some clients send it after a body (RFC 9112 section 2.2)
         searched = 0
         while (end := head_end(self.buffer, searched, limits.max_head_bytes)) < 0:
             searched = len(self.buffer)
@@ -175,6 +175,13 @@ class Connection:
         self._head_bytes, self.buffer = self.buffer[:end], self.buffer[end:]
         return True
 
+    def _skip_empty_line(self) -> bool:
+        """Removes the empty line that some clients send after a body (RFC 9112 section 2.2). It begins no request."""
+        is_empty_line = self.buffer.startswith(b"\r\n")
+        if is_empty_line:
+            self.buffer = self.buffer[2:]
+        return is_empty_line
+
     # Ending the connection
 
     def expire(self) -> None:
@@ -183,6 +190,8 @@ class Connection:
             self._websocket.on_silence()
         elif self._state in (ConnectionState.HEAD, ConnectionState.BODY):
             self.reject(RequestRejected(408, "the request did not arrive in time"))
+        elif self._state is ConnectionState.IDLE:
+            self.close_if_idle(include_new=True)  # if this process was busy, a request may have arrived and not be read
         else:
             self._scope.cancel()
 

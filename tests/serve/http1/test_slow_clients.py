@@ -1,21 +1,80 @@
 """Clients that send or read slowly, or not at all, are disconnected; slow handlers are not."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 from msgspec.structs import replace
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
+from sso.serve.http1.connection import Connection
+from sso.serve.server_limits import ServerLimits
 from tests.kit.raw_http import SHORT_LIMITS, RawConnection, read_body, reply, serving
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"
 
 
 async def test_idle_connection_is_closed(virtual_clock: MockClock) -> None:
     async with serving(limits=SHORT_LIMITS) as server:
         assert await server.request_to_end(b"") == b""
         assert (await server.request_to_end(HEAD)).count(b"HTTP/1.1 200") == 1
+
+
+async def test_request_that_was_not_read_yet_when_the_keep_alive_time_ends_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process may have been busy with other things when the request arrived."""
+    served: list[Connection] = []
+    run = Connection.run
+
+    async def remember(connection: Connection) -> None:
+        served.append(connection)
+        await run(connection)
+
+    monkeypatch.setattr(Connection, "run", remember)
+    async with serving(path=str(tmp_path / "socket")) as server, await server.open() as connection:
+        await connection.send(HEAD)
+        await connection.response()
+        await wait_all_tasks_blocked()  # the server waits for the next request
+        os.write(connection.stream.socket.fileno(), HEAD)
+        served[0].expire()
+        assert (await connection.response()).status == 200
+
+
+@pytest.mark.parametrize("is_separate", [False, True])
+async def test_empty_line_after_a_body_leaves_the_connection_idle(is_separate: bool, virtual_clock: MockClock) -> None:
+    async with serving(limits=SHORT_LIMITS) as server, await server.open() as connection:
+        await connection.send(POST, b"" if is_separate else b"\r\n")
+        assert (await connection.response()).status == 200
+        if is_separate:
+            await connection.send(b"\r\n")
+        assert await connection.read_to_end() == b""
+
+
+@pytest.mark.parametrize("is_separate", [False, True])
+async def test_request_after_an_empty_line_is_answered(is_separate: bool, virtual_clock: MockClock) -> None:
+    async with serving() as server, await server.open() as connection:
+        await connection.send(POST, b"\r\n")
+        await connection.response()
+        if is_separate:
+            await wait_all_tasks_blocked()
+        await connection.send(POST)
+        assert (await connection.response()).json["body"] == "a"
+
+
+async def test_empty_line_after_a_body_does_not_delay_the_shutdown(virtual_clock: MockClock) -> None:
+    limits = ServerLimits(drain_s=100, head_s=100)
+    async with serving(limits=limits) as server, await server.open() as connection:
+        await connection.send(POST + b"\r\n")
+        await connection.response()
+        await wait_all_tasks_blocked()
+        began = trio.current_time()
+        server.stop.set()
+        assert await connection.read_to_end() == b""
+        assert trio.current_time() - began < limits.drain_s / 2
 
 
 async def test_slow_head_is_rejected(virtual_clock: MockClock) -> None:
