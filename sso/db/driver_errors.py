@@ -15,8 +15,8 @@ _CONFLICTS = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
     asyncpg.ForeignKeyViolationError,  # another transaction has deleted the parent since the statement has read it
-    # A migration may change the columns that a prepared statement returns. Outside a transaction, the driver prepares it
-    # again; a transaction must begin again.
+    # A migration may change the columns that a prepared statement returns. Outside a transaction, the driver prepares
+    # it again; a transaction must begin again.
     asyncpg.InvalidCachedStatementError,
 )
 _UNAVAILABLE = (

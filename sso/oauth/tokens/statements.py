@@ -64,9 +64,9 @@ ISSUED = """t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access
 COUNT_FAILURE = Statement(
     "UPDATE oauth_codes SET failures = failures + 1 WHERE digest = :digest AND redeemed IS NULL RETURNING failures"
 )
-# The client is the one that the request names; if it names none, the one that the code was issued to. An item whose code
-# belongs to a locked user or client is skipped: it gets no row and has no effect. The locks are taken in the same order
-# everywhere: the user, then the client, and rows of one table in key order.
+# The client is the one that the request names; if it names none, the one that the code was issued to. An item whose
+# code belongs to a locked user or client is skipped: it gets no row and has no effect. The locks are taken in the same
+# order everywhere: the user, then the client, and rows of one table in key order.
 REDEEM = BatchStatement(
     f"""WITH {CLOCK}, item AS (
         SELECT * FROM {{items}}

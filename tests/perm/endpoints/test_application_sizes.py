@@ -53,7 +53,7 @@ def role_count(studio: Studio, application_id: int) -> int:
 
 def test_schema_with_too_many_roles_is_refused_before_its_locks(studio: Studio) -> None:
     application_id = studio.application()
-    data = {"roles": {f"role{number}": {} for number in range(MAX_ROLES + 1)}}
+    data: dict[str, Any] = {"roles": {f"role{number}": {} for number in range(MAX_ROLES + 1)}}
     answer = studio.root.call("meta/schema", action="save", application_id=application_id, data=data)
     assert (answer.status, answer.body["error"]) == (400, "roles: must have at most 1000 roles")
     assert role_count(studio, application_id) == 0
