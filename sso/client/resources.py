@@ -18,10 +18,13 @@ from sso.client.call import (
 )
 
 PREFIX = "/api/admin"
+REVOCATION_S = 610.0  # what many users have granted to a client takes minutes to end; the service has 600 seconds
 
 
 class Resource:
     """Records of one kind. ``key`` has the parts of the id, such as application and name of a role."""
+
+    _change_s: float | None = None  # how long a change may take; None: as long as usual
 
     def __init__(self, path: str) -> None:
         self._path = PREFIX + path
@@ -40,12 +43,14 @@ class Resource:
         self, *key: str | int, fields: Mapping[str, Any], if_match: str | None = None, **query: Any
     ) -> ApiCall[Record]:
         """Changes these fields. With ``if_match``, only the version that was read (RecordChanged otherwise)."""
+        headers, given = if_match_header(if_match), without_none(query)
         return ApiCall(
-            "PATCH", self._at(*key), read_record, without_none(query), dict(fields), headers=if_match_header(if_match)
+            "PATCH", self._at(*key), read_record, given, dict(fields), headers=headers, timeout_s=self._change_s
         )
 
     def delete(self, *key: str | int, if_match: str | None = None, **query: Any) -> ApiCall[Record]:
-        return ApiCall("DELETE", self._at(*key), read_record, without_none(query), headers=if_match_header(if_match))
+        headers, given = if_match_header(if_match), without_none(query)
+        return ApiCall("DELETE", self._at(*key), read_record, given, headers=headers, timeout_s=self._change_s)
 
     def _at(self, *parts: str | int) -> str:
         return "/".join((self._path, *(quote(str(part), safe="") for part in parts)))
@@ -152,6 +157,8 @@ class UserRecords(Resource):
 
 
 class ClientRecords(Resource):
+    _change_s = REVOCATION_S
+
     def _at(self, *parts: str | int) -> str:
         """The id of a client may be the address of its metadata document, which a path has in base64url."""
         client_id, *others = map(str, parts)
@@ -165,7 +172,7 @@ class ClientRecords(Resource):
         """Adds a secret, which the answer has. With ``finish``, ends the old one. Durations are seconds."""
         body = {"overlap": overlap, "expires_in": expires_in, "finish": finish or None}
         given = {name: value for name, value in body.items() if value is not None}
-        return ApiCall("POST", self._at(client_id, "rotate-secret"), read_record, json=given)
+        return ApiCall("POST", self._at(client_id, "rotate-secret"), read_record, json=given, timeout_s=self._change_s)
 
     def signal_streams(self, client_id: str) -> ListCall:
         return ListCall("GET", self._at(client_id, "signal-streams"), read_page)

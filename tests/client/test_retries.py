@@ -6,7 +6,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -14,6 +16,7 @@ import httpx
 import pytest
 
 from sso.client import (
+    ApiCall,
     AsyncSsoClient,
     BrowserLogin,
     ConnectionFailed,
@@ -25,11 +28,13 @@ from sso.client import (
     SsoClient,
     TooManyRequests,
     UserLogin,
+    clients,
     users,
 )
 from sso.client.credentials import RenewedToken
 from sso.client.event_stream import follow
 from sso.client.exchange import Wait
+from sso.oauth.clients.revocation_store import REVOCATION_S
 from tests.kit.ports import free_port
 
 CLAIMS = base64.urlsafe_b64encode(b'{"exp": 9999999999, "iat": 1}').decode().rstrip("=")
@@ -138,6 +143,28 @@ def test_user_signs_in_again_unless_the_code_was_used(otp: str | None, sign_ins:
         with pytest.raises(SignInRequired) if sign_ins == 1 else nullcontext():
             client.run(login.headers())
     assert sent == ["password", "token", "password"][: sign_ins + 1]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        clients.update("shop", fields={"disabled": True}),
+        clients.delete("shop"),
+        clients.rotate_secret("shop", overlap=0),
+    ],
+)
+def test_revocation_of_what_many_users_granted_is_waited_for(call: ApiCall[Any]) -> None:
+    """Otherwise a new secret would be lost."""
+    waits: list[float] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        waits.append(request.extensions["timeout"]["read"])
+        return _streamed(200, status="OK", data={})
+
+    with SsoClient("http://sso", transport=httpx.MockTransport(answer)) as client:
+        client.send(replace(call, authenticated=False))
+    assert waits == [pytest.approx(REVOCATION_S, abs=60)]
+    assert waits[0] > REVOCATION_S
 
 
 def test_missing_server_is_a_connection_error() -> None:
