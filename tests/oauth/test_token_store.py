@@ -60,9 +60,12 @@ async def test_service_token_is_issued_despite_a_lock_on_another_client(services
         await apply_client(
             services, client_id=name, profile="oidc", grant_types=["client_credentials"], application_id=1
         )
-        clients.append(await services.oauth.clients.get(name))
+        client = await services.oauth.clients.get(name)
+        assert client is not None
+        assert client.secret_sealed is not None
+        clients.append((client, client.secret_sealed))
     lock = "SELECT 1 FROM oauth_clients WHERE client_id = 'held' FOR UPDATE"
-    calls = [partial(services.service_tokens.issue, client, client.secret_sealed) for client in clients if client]
+    calls = [partial(services.service_tokens.issue, *client) for client in clients]
     tokens = await while_locked(dsn, lock, services.service_tokens._issue, calls)
     assert [bool(token and await services.service_tokens.identity_of(token)) for token in tokens] == [True] * 2
 

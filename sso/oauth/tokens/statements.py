@@ -64,9 +64,9 @@ ISSUED = """t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access
 COUNT_FAILURE = Statement(
     "UPDATE oauth_codes SET failures = failures + 1 WHERE digest = :digest AND redeemed IS NULL RETURNING failures"
 )
-# The client is the one that the request names; if it names none, the one that the code was issued to. The locks are
-# taken in the same order everywhere: the user, then the client, and rows of one table in key order. With `SKIP LOCKED`,
-# an item whose code belongs to a locked user or client gets no row and has no effect: its code stays as it was.
+# The client is the one that the request names; if it names none, the one that the code was issued to. An item is
+# skipped if the user or client of its code is locked: it gets no row and has no effect. The locks are taken in the same
+# order everywhere: the user, then the client, and rows of one table in key order.
 REDEEM = BatchStatement(
     f"""WITH {CLOCK}, item AS (
         SELECT * FROM {{items}}
@@ -277,8 +277,6 @@ CHECK_ACCESS_TOKEN = BatchStatement(
     JOIN users u ON u.user_id = g.user_id AND g.issued >= u.valid_from""",
     columns={"digest": "bytea"},
 )
-
-
 # A valid access token of a user or of a service, if its client belongs to the application of the resource server, or if
 # it names resources.
 INTROSPECT = BatchStatement(
