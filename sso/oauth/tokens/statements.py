@@ -64,8 +64,8 @@ ISSUED = """t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access
 COUNT_FAILURE = Statement(
     "UPDATE oauth_codes SET failures = failures + 1 WHERE digest = :digest AND redeemed IS NULL RETURNING failures"
 )
-# The client is the one that the request names; if it names none, the one that the code was issued to. An item whose
-# code belongs to a locked user or client is skipped: it gets no row and has no effect. The locks are taken in the same
+# The client is the one that the request names; if it names none, the one that the code was issued to. An item is
+# skipped if the user or client of its code is locked: it gets no row and has no effect. The locks are taken in the same
 # order everywhere: the user, then the client, and rows of one table in key order.
 REDEEM = BatchStatement(
     f"""WITH {CLOCK}, item AS (
@@ -277,9 +277,12 @@ CHECK_ACCESS_TOKEN = BatchStatement(
     JOIN users u ON u.user_id = g.user_id AND g.issued >= u.valid_from""",
     columns={"digest": "bytea"},
 )
+<<<<<<< HEAD
 # Whether neither the application of a service token nor its project was removed.
 HAS_ACTIVE_APPLICATION = """EXISTS (SELECT FROM applications a LEFT JOIN projects p ON p.id = a.project_id
                 WHERE a.application_id = {0}.application_id AND NOT a.removed AND p.removed IS NOT TRUE)"""
+=======
+>>>>>>> 831906306f04db8796411b5567291492602d5c99
 # A valid access token of a user or of a service, if its client belongs to the application of the resource server, or if
 # it names resources.
 INTROSPECT = BatchStatement(
