@@ -121,7 +121,7 @@ class BanResource:
     async def lift(self, request: AdminRequest) -> AdminResponse:
         """Lifts one ban. Others stay, and nothing that was ended comes back.
 
-        Nobody lifts a ban of their own. With a right in the scope only, a caller lifts what the caller could have done.
+        Nobody lifts a ban of their own. A caller without can_ban_users lifts only bans that the caller could have made.
         """
         user_id, ban_id = await self._user_id(request), request.path["ban_id"]
         stored = await get_ban(self._database, user_id, ban_id)

@@ -139,7 +139,7 @@ class AdminRoute(Struct, frozen=True):
     waits: bool = False
     # The answer states the revision of the permissions that it is about, and the request may demand one.
     states_revision: bool = False
-    # Also for the service clients of an application that was removed, whose tokens no other route accepts.
+    # Service clients of a removed application may use this route, and no other.
     serves_removed_applications: bool = False
 
     def read_query(self, path: Mapping[str, str], fields: dict[str, JSON]) -> Any:

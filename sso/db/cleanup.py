@@ -210,7 +210,8 @@ async def delete_expired(
         try:
             total += await _delete_in_batches(database, statement, **values)
         except DatabaseError as error:
-            # A slow table or a lock does not stop the others. After two failures in a row, it is the database.
+            # A slow table or a lock does not stop the others. Two failures in a row mean that the database cannot be
+            # used.
             if database.is_circuit_open or has_failed:
                 raise
             has_failed = True

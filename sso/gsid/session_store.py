@@ -116,11 +116,11 @@ _PENDING = f"""SELECT item.* FROM {{items}} JOIN game_sessions s ON {by_index("s
 # If a batch has several decisions of one kind about a session, only one of them gets a row. The users are locked first,
 # as in all statements that lock users and sessions.
 _CONFIRM = BatchStatement(
-    f"""WITH valid_users AS ( -- the items whose user is as it was when it was read, in key order
+    f"""WITH valid_items AS ( -- those whose user is as it was when it was read, in key order
         SELECT item.* FROM {{items}} JOIN users u ON {by_index("u.user_id", "item.user_id")}
         WHERE u.valid_from = item.valid_from AND NOT u.disabled ORDER BY item.user_id FOR KEY SHARE OF u {{if_locked}}
     ), locked AS ( -- those of them whose session is pending, in key order
-        {_PENDING.replace("{items}", "valid_users item")}
+        {_PENDING.replace("{items}", "valid_items item")}
     )
     UPDATE game_sessions s SET status = 'confirmed', stage = 'confirmed', user_id = locked.user_id,
         valid_from = locked.valid_from, auth_time = locked.auth_time, auth = locked.auth,

@@ -58,9 +58,9 @@ class UserMerges:
     ) -> Written[MergeResult]:
         """Merges ``user_id`` into ``into``, or says what that would do. Raises Conflict, NotFound or FieldError.
 
-        ``of_guest``: the first user must still be a guest. ``decided_by``: one of both, as the session of the browser
-        that has decided knows it; it must not have been revoked since. Merges and previews use connections of their
-        own, one at a time for each user: players who open the page of a preview often do not keep logins waiting.
+        ``of_guest``: the first user must still be a guest. ``decided_by``: the user who decided, as read with the
+        session of the browser; raises Conflict if the user was revoked since. Merges and previews use connections of
+        their own, one at a time for each user: players who open the page of a preview often do not keep logins waiting.
         """
         if user_id == into:
             raise FieldError(("into",), "is the same user")

@@ -127,8 +127,8 @@ LOST_CODES = (
         "An authorization code that was acknowledged and not used works.",
         (
             STATEMENTS,
-            "ON k.digest = item.digest AND k.expires > now()",
-            "ON k.digest = item.digest AND k.expires < now()",
+            "ON k.n = item.n AND k.expires > now()",
+            "ON k.n = item.n AND k.expires < now()",
         ),
     ),
 )

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import jwt
 import pytest
 import trio
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from sso.services import Services
 from tests.kit.batches import while_locked
 from tests.kit.conditions import until_blocking
 from tests.kit.plans import assert_plan_uses_indexes
-from tests.oauth.in_process import CREDENTIALS, apply_client, new_code, redeem
+from tests.oauth.in_process import CREDENTIALS, apply_client, new_code, redeem, refresh
 
 _LOCK_CLIENT = Statement("SELECT 1 FROM oauth_clients WHERE client_id = 'shop' FOR UPDATE")
 _DELETE_CODES = Statement("DELETE FROM oauth_codes")
@@ -35,6 +36,16 @@ async def test_redemption_does_not_wait_for_a_lock_of_another_user_or_client(
     calls = [partial(redeem, services, credentials[name], code) for name, code in zip(NAMES, codes, strict=True)]
     tokens = await while_locked(dsn, lock, services.oauth.token_store._redeem, calls)
     assert len({token["access_token"] for token in tokens}) == len(NAMES)
+
+
+async def test_refresh_does_not_wait_for_the_lock_of_another_grant(services: Services, dsn: str) -> None:
+    sites = [await redeem(services, CREDENTIALS, await new_code(services)) for _ in NAMES]
+    tokens = [site["refresh_token"] for site in sites]
+    grant = jwt.decode(tokens[0], options={"verify_signature": False})["jti"].partition(".")[0]
+    lock = f"SELECT 1 FROM oauth_grants WHERE id = '{grant}' FOR UPDATE"
+    calls = [partial(refresh, services, CREDENTIALS, token) for token in tokens]
+    refreshed = await while_locked(dsn, lock, services.oauth.token_store._rotate, calls)
+    assert len({token["access_token"] for token in refreshed}) == len(NAMES)
 
 
 async def test_code_that_is_deleted_under_a_lock_of_its_client_is_not_redeemed(services: Services) -> None:

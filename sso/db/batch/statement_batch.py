@@ -40,7 +40,12 @@ class Batch:
     """One batched operation. The first caller becomes the leader and runs the statement for all callers that wait."""
 
     def __init__(
-        self, database: Database, statement: BatchStatement, *, observe: Callable[[int], None] | None = None
+        self,
+        database: Database,
+        statement: BatchStatement,
+        *,
+        observe: Callable[[int], None] | None = None,
+        max_running: int = MAX_CONCURRENT_BATCHES,
     ) -> None:
         self._database = database
         self._statement = statement
@@ -48,6 +53,7 @@ class Batch:
         self._width = len(statement.names)
         self._waiting: deque[_Item] = deque()
         self._running: list[float] = []  # when each running batch began
+        self._max_running = max_running
         self._observe = observe
 
     def __call__(self, **values: Any) -> Coroutine[Any, Any, Row | None]:
@@ -159,9 +165,7 @@ class Batch:
 
     def _has_free_slot(self) -> bool:
         running = self._running
-        return not running or (
-            len(running) < MAX_CONCURRENT_BATCHES and max(running) < trio.current_time() - SLOW_BATCH_S
-        )
+        return not running or (len(running) < self._max_running and max(running) < trio.current_time() - SLOW_BATCH_S)
 
     def _make_leader(self, item: _Item) -> None:
         item.state = "leading"

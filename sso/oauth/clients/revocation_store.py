@@ -61,8 +61,7 @@ _REVOKE_AT_URIS = tuple(
 async def change_client(database: Database, client_id: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
     """Returns ``work(tx)``, a change of the client that may revoke everything that it was granted.
 
-    That of hundreds of thousands of users takes longer than a usual transaction may. It then has a connection of those
-    for long work.
+    Of a client with many users, it is a long transaction, on a connection that is kept for documents and evaluations.
     """
     if not is_client_id(client_id) or not await database.value(
         _HAS_MANY_USERS, client_id=client_id, limit=MAX_USUAL_USERS
@@ -73,7 +72,7 @@ async def change_client(database: Database, client_id: str, work: Callable[[Tran
         await tx.value(_ALLOW_LONG_STATEMENTS)
         return await work(tx)
 
-    with database.shares.limit_evaluation(("client", client_id)):
+    with database.shares.limit_document(("client", client_id)):
         return await database.long_transaction(REVOCATION_S, long_work)
 
 

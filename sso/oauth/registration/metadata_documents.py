@@ -54,7 +54,7 @@ class MetadataDocuments:
             document = await self._fetch(client_id)
             if stored and self._checked.get(client_id) == (document.fetched, stored):
                 return stored
-            client = await self._save(client_id, _metadata(client_id, document.content), address)
+            client = await self._save(client_id, stored, _metadata(client_id, document.content), address)
         except DocumentUnavailable as error:
             raise InvalidRedirectUri(f"client_id: the metadata document cannot be used: {error}") from None
         except FieldError as error:
@@ -74,14 +74,18 @@ class MetadataDocuments:
             raise DocumentUnavailable("the address must have a path, without dot segments")
         return await self._documents.get(client_id)
 
-    async def _save(self, client_id: str, metadata: ClientMetadata, address: Address) -> Client:
+    async def _save(self, client_id: str, stored: Client | None, metadata: ClientMetadata, address: Address) -> Client:
         changes = await self._registration.checked_changes(metadata)
         actor = AuditActor(address=str(address), client_id=client_id)
         database = self._registration.database
+
+        async def work(tx: Transaction) -> Row:
+            return await self._create_or_change(tx, client_id, changes, actor)
+
         try:
-            row = await change_client(
-                database, client_id, lambda tx: self._create_or_change(tx, client_id, changes, actor)
-            )
+            # A sign-in does not wait for a connection for long work if the document is as before.
+            is_long = stored is not None and _may_revoke(stored, changes)
+            row = await (change_client(database, client_id, work) if is_long else database.transaction(work))
         except Conflict as error:
             raise InvalidRedirectUri(error.message) from None
         return Client.from_row(row)
@@ -98,6 +102,13 @@ class MetadataDocuments:
         # The id has another form than those that administrators choose, so it is not validated again.
         record = ClientRecord.model_construct(**changes.model_dump() | {"client_id": client_id})
         return await self._registration.add_waiting(tx, record, actor, {"registered_by": DOCUMENT})
+
+
+def _may_revoke(client: Client, changes: ClientChanges) -> bool:
+    """Returns whether the changes may revoke grants: the client gets other redirect URIs or another profile."""
+    given = changes.model_dump(include={"redirect_hosts", "redirect_uris", "profile"}, exclude_none=True)
+    stored = {name: getattr(client, name) for name in given}
+    return any(stored[name] != (tuple(value) if isinstance(value, list) else value) for name, value in given.items())
 
 
 def _metadata(client_id: str, document: dict[str, Any]) -> ClientMetadata:

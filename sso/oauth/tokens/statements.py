@@ -70,18 +70,18 @@ COUNT_FAILURE = Statement(
 REDEEM = BatchStatement(
     f"""WITH {CLOCK}, item AS (
         SELECT * FROM {{items}}
-    ), valid_codes AS (
-        -- The items with a code. It never changes its user and its client.
+    ), items_with_code AS (
+        -- A code never changes its user and its client.
         SELECT item.n, k.digest, k.user_id, k.client_id
         FROM item JOIN oauth_codes k ON {by_index("k.digest", "item.digest")} WHERE k.expires > now()
-    ), locked_users AS (
-        SELECT k.* FROM valid_codes k JOIN users u ON {by_index("u.user_id", "k.user_id")}
+    ), items_with_user AS (
+        SELECT k.* FROM items_with_code k JOIN users u ON {by_index("u.user_id", "k.user_id")}
         ORDER BY k.user_id FOR KEY SHARE OF u {{if_locked}}
-    ), locked_clients AS (
-        SELECT k.* FROM locked_users k JOIN oauth_clients c ON {by_index("c.client_id", "k.client_id")}
+    ), items_with_client AS (
+        SELECT k.* FROM items_with_user k JOIN oauth_clients c ON {by_index("c.client_id", "k.client_id")}
         ORDER BY k.client_id FOR KEY SHARE OF c {{if_locked}}
     ), locked_codes AS (
-        SELECT locked.n, k.* FROM locked_clients locked JOIN oauth_codes k ON {by_index("k.digest", "locked.digest")}
+        SELECT locked.n, k.* FROM items_with_client locked JOIN oauth_codes k ON {by_index("k.digest", "locked.digest")}
         ORDER BY locked.digest FOR NO KEY UPDATE OF k
     ), checked AS (
         -- Each item with the result of every check.
@@ -109,8 +109,8 @@ REDEEM = BatchStatement(
         JOIN oauth_clients c ON {by_index("c.client_id", "coalesce(nullif(item.client_id, ''), k.client_id)")}
         LEFT JOIN users u ON {by_index("u.user_id", "k.user_id")}
         -- Without `SKIP LOCKED`, only a code that was deleted concurrently is not locked.
-        WHERE '{{if_locked}}' = '' OR item.n IN (SELECT n FROM locked_clients)
-            OR item.n NOT IN (SELECT n FROM valid_codes)
+        WHERE '{{if_locked}}' = '' OR item.n IN (SELECT n FROM items_with_client)
+            OR item.n NOT IN (SELECT n FROM items_with_code)
     ), redeemed AS (
         -- The codes that this statement redeems. A redeemed code is kept for a day, to detect a replay.
         UPDATE oauth_codes k SET redeemed = now(), grant_id = s.grant_id, expires = now() + interval '1 day'
@@ -150,9 +150,11 @@ ROTATE = BatchStatement(
         SELECT * FROM {{items}}
     ), locked_grants AS (
         -- Rows are locked in key order, so that two batches cannot deadlock.
-        SELECT id FROM oauth_grants WHERE id = ANY (ARRAY(SELECT grant_id FROM item)) ORDER BY id FOR NO KEY UPDATE
+        SELECT id FROM oauth_grants WHERE id = ANY (ARRAY(SELECT grant_id FROM item))
+        ORDER BY id FOR NO KEY UPDATE {{if_locked}}
     ), checked AS (
-        -- Each item with the result of every check, as of the statement's snapshot.
+        -- Each item with the result of every check, as of the statement's snapshot; without those that are skipped,
+        -- because their grant is locked.
         SELECT item.*, {USER_CLAIMS}, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
             g.id IS NOT NULL AS grant_exists,
             coalesce({AUTHENTICATED}, false) AS authenticated,
@@ -167,6 +169,7 @@ ROTATE = BatchStatement(
         FROM clock, item JOIN oauth_clients c ON c.client_id = item.client_id
         LEFT JOIN oauth_grants g ON g.id = item.grant_id AND g.client_id IS NOT DISTINCT FROM item.client_id
         LEFT JOIN users u ON u.user_id = g.user_id
+        WHERE '{{if_locked}}' = '' OR g.id IS NULL OR g.id IN (SELECT id FROM locked_grants)
     ), rotated_grants AS (
         -- The grants whose current token was presented: they get a new current token.
         UPDATE oauth_grants g SET head = s.new_token_id, previous = g.head, rotated = now(), last_used = now(),
@@ -277,12 +280,9 @@ CHECK_ACCESS_TOKEN = BatchStatement(
     JOIN users u ON u.user_id = g.user_id AND g.issued >= u.valid_from""",
     columns={"digest": "bytea"},
 )
-<<<<<<< HEAD
 # Whether neither the application of a service token nor its project was removed.
 HAS_ACTIVE_APPLICATION = """EXISTS (SELECT FROM applications a LEFT JOIN projects p ON p.id = a.project_id
                 WHERE a.application_id = {0}.application_id AND NOT a.removed AND p.removed IS NOT TRUE)"""
-=======
->>>>>>> 831906306f04db8796411b5567291492602d5c99
 # A valid access token of a user or of a service, if its client belongs to the application of the resource server, or if
 # it names resources.
 INTROSPECT = BatchStatement(

@@ -77,7 +77,7 @@ class TokenStore:
         self.digests = digests
         self.lifetimes = lifetimes
         self._redeem = SkipLockedBatch(database, REDEEM)
-        self._rotate = Batch(database, ROTATE)
+        self._rotate = SkipLockedBatch(database, ROTATE)
         self._find_access_token = Batch(database, FIND_ACCESS_TOKEN)
         self._introspect = Batch(database, INTROSPECT)
         self._check_access_token = Batch(database, CHECK_ACCESS_TOKEN)

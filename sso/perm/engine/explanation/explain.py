@@ -20,6 +20,7 @@ from sso.perm.engine.rules import RuleSource, latest_end, merged_params, section
 
 Arguments = TypeVarTuple("Arguments")
 
+ADDED = "added"  # a member of a group who was added by hand
 # In the explanation of every rule: a role may have 10,000 rules and a condition of 256 comparisons.
 MAX_COMPARISONS = 10_000
 
@@ -33,7 +34,7 @@ def explain_all(
     short: bool = False,
 ) -> dict[str, Any]:
     """Returns the explanation of every rule of a response, by its name in that response (``list`` or
-    ``list_short``). After `MAX_COMPARISONS`, conditions are without ``compared``."""
+    ``list_short``). It has at most `MAX_COMPARISONS`: what would exceed them is without ``compared``."""
     sources = _Sources(application, facts, effective, MAX_COMPARISONS)
     by_name: dict[str, list[tuple[RuleSource, ...]]] = {}
     for path in sorted(effective.rules):
@@ -114,7 +115,8 @@ class _Sources:
         for source in chain.from_iterable(groups):
             rendered = _source(source)
             if source.layer == rules.ROLE:
-                rendered["by"] = self._by(source.role, self._origins_of_role, self._effective.roles[source.role])
+                role = self._effective.roles[source.role]
+                rendered["by"] = self._limited(role.name, self._origins_of_role, role)
             yield rendered
 
     def of_project(
@@ -123,14 +125,16 @@ class _Sources:
         """Renders the sources of a rule at a project or one of its resources."""
         for source in sources:
             place = access.project.id, scope.level, scope.resource, source.role
-            yield _source(source) | {"by": self._by(place, self._origins_in_project, access, scope, source.role)}
+            origins = self._limited(place, self._origins_in_project, access, scope, source.role)
+            yield _source(source) | {"by": origins}
 
-    def _by(
-        self, key: object, find: Callable[[*Arguments], Iterable[dict[str, Any]]], *arguments: *Arguments
+    def _limited(
+        self, key: object, compute: Callable[[*Arguments], Iterable[dict[str, Any]]], *arguments: *Arguments
     ) -> list[dict[str, Any]]:
+        """Returns the origins, without comparisons if there have been too many."""
         origins = self._origins.get(key)
         if origins is None:
-            origins = self._origins[key] = list(find(*arguments))
+            origins = self._origins[key] = list(compute(*arguments))
         count = sum(len(origin.get("compared", ())) for origin in origins)
         if count > self._comparisons_left:
             return [{name: value for name, value in origin.items() if name != "compared"} for origin in origins]
@@ -170,7 +174,7 @@ class _Sources:
         for group in facts.home.groups if facts.home else ():
             if group.id == origin.group_id and (membership := explain_membership(group, facts.user, now)) is not None:
                 rendered["group"] = group.title
-                rendered["member"] = "added" if membership.added else membership.title
+                rendered["member"] = ADDED if membership.added else membership.title
                 if not membership.added:
                     rendered["compared"] = [comparison._asdict() for comparison in membership.compared]
         return rendered

@@ -7,6 +7,7 @@ still says whether the user holds the rule, by which of the user's roles, and th
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from sso.perm.engine.explanation.explain import ADDED
 from sso.perm.engine.held_roles import CONDITION
 
 # Whether the caller may see the conditions of a project's roles; None stands for an application in no project.
@@ -49,7 +50,7 @@ def _source(source: dict[str, Any], project_id: str | None, may_see: MaySeeCondi
 
 def _origin(origin: dict[str, Any]) -> dict[str, Any]:
     redacted = {name: value for name, value in origin.items() if name != "compared"}
-    if "compared" in origin and "member" in origin:
+    if redacted.get("member", ADDED) != ADDED:
         redacted["member"] = CONDITION  # instead of the title of the condition
     return redacted
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from sso.perm.engine.explanation.explain import explain_rule
+from sso.perm.engine.explanation.explain import MAX_COMPARISONS, explain_all, explain_rule
 from sso.perm.engine.explanation.redaction import redact_explanation
+from sso.perm.engine.render import Options
 from tests.perm.evaluation import GROUP_A, Evaluation, evaluate, role_giving
 
 RULE = "private_data.chat.mute"
@@ -30,6 +31,18 @@ def test_title_of_a_group_condition_is_hidden() -> None:
     (origin,) = redacted(evaluate(roles=[role_giving("mod")], home=HOME))["sources"][0]["by"]
     assert (origin["group"], origin["member"]) == ("Us", "condition")
     assert "compared" not in origin
+
+
+def test_title_of_a_group_condition_is_hidden_after_the_limit_of_comparisons() -> None:
+    names = [f"rule{number:05}" for number in range(MAX_COMPARISONS + 1)]
+    role = {"name": "mod", "meta": {"private_data": {name: {"value": True} for name in names}}}
+    result = evaluate(roles=[role], home=HOME)
+    explained = explain_all(result.application, result.facts, result.effective, Options())
+    last = explained[f"private_data.{names[-1]}"]
+    assert last["sources"][0]["by"][0].keys() >= {"group", "member"}
+    assert "compared" not in last["sources"][0]["by"][0]
+    (origin,) = redact_explanation(last, "p", lambda project_id: False)["sources"][0]["by"]
+    assert (origin["group"], origin["member"]) == ("Us", "condition")
 
 
 def test_roles_that_the_user_lacks_are_hidden_and_not_counted() -> None:
