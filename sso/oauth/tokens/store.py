@@ -11,15 +11,17 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.oauth.model import UNRESTRICTED, AccessToken, Client, IssuedTokens, TokenRestrictions
-from sso.oauth.tokens.jwt_access_tokens import AccessTokenDigests
-from sso.oauth.tokens.statements import (
+from sso.oauth.tokens.access_token_statements import (
     CHECK_ACCESS_TOKEN,
-    COUNT_FAILURE,
     FIND_ACCESS_TOKEN,
     INTROSPECT,
+    REVOKE_ACCESS_TOKEN,
+)
+from sso.oauth.tokens.jwt_access_tokens import AccessTokenDigests
+from sso.oauth.tokens.statements import (
+    COUNT_FAILURE,
     IS_REFRESHABLE,
     REDEEM,
-    REVOKE_ACCESS_TOKEN,
     REVOKE_GRANT,
     REVOKE_GRANT_OF_CODE,
     REVOKE_REFRESH_TOKEN,
