@@ -84,13 +84,25 @@ async def run_worker(
                 if operator is not None:
                     api = OperatorApi(services.management, services.database.clock)
                     serving.start_soon(serve_operator, operator, partial(_respond_to_operator, api), stop)
+                served = trio.Event()
+                serving.start_soon(_store_accepted, services, stop, served)
                 await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
-                # Before the commands in progress end: the supervisor may have to kill this worker because of one.
-                await services.reset_requests.wait_until_handled()
-                await services.password_login.rate_limiter.failed_logins.write_before_exit()
-                await services.bus.wait_until_sent()
-            await services.bus.wait_until_sent()  # what these commands have published
+                served.set()
+            await services.bus.wait_until_sent()  # what commands, or requests beyond the limit, have published
             background.cancel_scope.cancel()
+
+
+async def _store_accepted(services: Services, stop: trio.Event, served: trio.Event) -> None:
+    """Stores what requests have left when all were served, at the latest when their time has ended.
+
+    The supervisor may have to kill this worker because of a command, or of a request whose transaction goes on.
+    """
+    await stop.wait()
+    with trio.move_on_after(ServerLimits().drain_s):
+        await served.wait()
+    await services.reset_requests.wait_until_handled()
+    await services.password_login.rate_limiter.failed_logins.write_before_exit()
+    await services.bus.wait_until_sent()
 
 
 @asynccontextmanager

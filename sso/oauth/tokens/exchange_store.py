@@ -55,14 +55,14 @@ class ExchangedToken(NamedTuple):
 
 Narrow = Callable[[ExchangeSubject | None], NewExchange]
 
-# The locks: the client, which may be about to lose its tokens, the user, who may be about to be banned or signed out,
-# and the token, which may be about to be revoked, and whose exchanges are counted.
-_LOCK_CLIENT = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR KEY SHARE")
+# The locks, in the order of all statements: the user, who may be about to be banned or signed out, the client, which
+# may be about to lose its tokens, and the token, which may be about to be revoked, and whose exchanges are counted.
 _LOCK_USER = Statement(
     """SELECT user_id FROM users WHERE user_id = (
         SELECT g.user_id FROM oauth_access_tokens a JOIN oauth_grants g ON g.id = a.grant_id WHERE a.digest = :digest
     ) AND NOT disabled FOR SHARE"""
 )
+_LOCK_CLIENT = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR KEY SHARE")
 _LOCK_SUBJECT = Statement(
     """SELECT a.digest, g.id AS grant_id, g.user_id, g.client_id, c.application_id, g.scopes, g.act, g.auth, a.dpop_jkt,
         a.resources, ban_in_force(u.bans, ARRAY[c.application_id, CAST(:application_id AS int)]) AS ban
@@ -132,10 +132,11 @@ class ExchangeStore(Struct, frozen=True):
         address: str,
         narrow: Narrow,
     ) -> ExchangedToken | None:
+        user_id = await tx.value(_LOCK_USER, digest=subject_digest)
         row = await tx.row(_LOCK_CLIENT, client_id=client.client_id)
         if row is None or Client.from_row(row) != client:
             return None
-        new = narrow(await self._subject(tx, client, subject_digest))
+        new = narrow(None if user_id is None else await self._subject(tx, client, subject_digest))
         values = {
             "client_id": client.client_id,
             "scopes": list(new.scopes),
@@ -164,8 +165,6 @@ class ExchangeStore(Struct, frozen=True):
         return ExchangedToken(IssuedTokens.from_row(issued), new.act)
 
     async def _subject(self, tx: Transaction, client: Client, subject_digest: bytes) -> ExchangeSubject | None:
-        if await tx.value(_LOCK_USER, digest=subject_digest) is None:
-            return None
         row = await tx.row(_LOCK_SUBJECT, digest=subject_digest, application_id=client.application_id)
         if row is None:
             return None
