@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import structlog
 import trio
 
-from sso.admin.operator_api import OperatorApi, refusal
+from sso.admin.operator_api import OperatorApi
 from sso.app import build_app
 from sso.config import Settings
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.background import keep_running
-from sso.core.operator_call import OperatorAnswer, OperatorCall, Progress
 from sso.core.urls import parse_header_list
 from sso.db import cleanup, clock_sync
 from sso.db.clock_sync import measure_clock
@@ -42,7 +41,6 @@ from sso.telemetry.metrics import (
     prometheus_slow_statement_observer,
 )
 from sso.telemetry.request_figures import RequestFigures
-from sso.web.error_response import to_error_response
 from sso.web.security_headers import data_headers
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ async def run_worker(
             async with trio.open_nursery() as serving:
                 if operator is not None:
                     api = OperatorApi(services.management, services.database.clock)
-                    serving.start_soon(serve_operator, operator, partial(_respond_to_operator, api), stop)
+                    serving.start_soon(serve_operator, operator, api.serve, stop)
                 served = trio.Event()
                 serving.start_soon(_store_accepted, services, stop, served)
                 await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
@@ -192,14 +190,6 @@ async def _serve(
         await serve_with_hypercorn(app, sockets, stop, ready, limits)
     else:
         await serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), slot)
-
-
-async def _respond_to_operator(api: OperatorApi, call: OperatorCall, progress: Progress) -> OperatorAnswer:
-    try:
-        return await api.respond(call, progress)
-    except Exception as error:
-        response = to_error_response(error)
-        return refusal(response.status, response.code, response.message, response.extra)
 
 
 async def _start_background_tasks(services: Services, background: trio.Nursery, slot: WorkerSlot) -> None:

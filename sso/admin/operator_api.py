@@ -20,6 +20,7 @@ from sso.db.clock import DatabaseClock
 from sso.perm.caller import Caller
 from sso.web.body import ParsedBody, parse_body
 from sso.web.error_format import ErrorFormat, error_body
+from sso.web.error_response import to_error_response
 
 PREFIX = "/api/admin"
 MAX_BODY = 1 << 30  # bytes and values: `sso apply` reads documents of many users
@@ -37,9 +38,17 @@ class OperatorApi:
             route, path = self._find(call.method, call.path)
             response = await route.handler(self._request(route, path, call, progress))
         except ApiError as error:
-            return refusal(error.status, error.code, error.message, error.extra | field_members(error))
+            return _refusal(error.status, error.code, error.message, error.extra | field_members(error))
         members = {"status": "OK", **response.members}
         return OperatorAnswer(response.status, response.headers.get("ETag"), orjson.dumps(members))
+
+    async def serve(self, call: OperatorCall, progress: Progress) -> OperatorAnswer:
+        """Like `respond`, with an answer to every error, as the HTTP server has."""
+        try:
+            return await self.respond(call, progress)
+        except Exception as error:
+            response = to_error_response(error)
+            return _refusal(response.status, response.code, response.message, response.extra)
 
     def _find(self, method: str, path: str) -> tuple[AdminRoute, dict[str, str]]:
         """Returns the route and the variables of the path. Raises NotFound."""
@@ -69,5 +78,5 @@ class OperatorApi:
         return AdminCaller(caller.actor, ALL_RIGHTS, frozenset(), is_root=True, permissions=caller)
 
 
-def refusal(status: int, code: str, message: str, extra: Mapping[str, Any]) -> OperatorAnswer:
+def _refusal(status: int, code: str, message: str, extra: Mapping[str, Any]) -> OperatorAnswer:
     return OperatorAnswer(status, body=orjson.dumps(error_body(ErrorFormat.ENVELOPE, code, message, extra)))
