@@ -1,5 +1,5 @@
 """Random inputs for every parser of untrusted data: each must refuse with its own errors, within 20 ms.
-"Long runs" are the inputs that scripts/fuzz parsers has given to a parser before, in the same checkout.
+"Long runs" are the inputs that scripts/fuzz parsers has given to a parser.
 """
 
 import math
