@@ -147,14 +147,11 @@ class UserStore:
 
     async def revoke_all(self, user_id: str) -> None:
         """Revokes everything issued to the user. The password stays valid."""
-        await self._revoke(user_id)
+        await self._database.transaction(revoke_and_record, user_id)
 
     async def revoke_all_except(self, user_id: str, session_id: str) -> None:
         """Revokes everything issued to the user except the browser session with this id."""
-        await self._revoke(user_id, session_id)
-
-    async def _revoke(self, user_id: str, kept_session_id: str = "") -> None:
-        await self._database.transaction(revoke_and_record, user_id, kept_session_id)
+        await self._database.transaction(revoke_and_record, user_id, session_id)
 
     async def revalidate(self, user: User, sign_in_id: str = "") -> int | None:
         """Returns the database time, in Unix seconds, or None if the user was revoked since it was read.
@@ -180,6 +177,12 @@ async def lock_user(tx: Runner, user_id: str) -> User | None:
     """Makes other changes of the user wait until the transaction ends. Changes lock the user before other rows."""
     row = await tx.row(_LOCK, user_id=user_id)
     return User.from_row(row) if row else None
+
+
+async def lock_unchanged_user(tx: Runner, user: User) -> bool:
+    """Locks the user as `lock_user` does. Returns False if the user was disabled or revoked since it was read."""
+    locked = await lock_user(tx, user.user_id)
+    return locked is not None and not locked.disabled and locked.valid_from == user.valid_from
 
 
 async def lock_users(tx: Transaction, user_id: str | None, login: str) -> Sequence[User]:

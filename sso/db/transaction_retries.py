@@ -15,8 +15,7 @@ LOCK_PAUSE_S = (0.02, 0.2)  # at least and at most, before a transaction waits f
 
 
 async def retry_conflicts(run: Callable[[], Awaitable[T]]) -> T:
-    """Returns ``run()``, called again after a conflict with another transaction: a serialization failure, a deadlock,
-    or a parent row that was deleted meanwhile. Raises Unavailable, with the last reason, if that does not help."""
+    """Returns ``run()``, called again after a TransactionConflict. Raises Unavailable if that does not help."""
     reason = ""
     for attempt in range(MAX_ATTEMPTS):
         try:

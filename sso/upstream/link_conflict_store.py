@@ -8,8 +8,7 @@ from msgspec import Struct
 from sso.accounts.bans.identity_store import provider_identity
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
-from sso.accounts.second_factor.store import lock_unchanged_user
-from sso.accounts.user_store import can_sign_in, get_user
+from sso.accounts.user_store import can_sign_in, get_user, lock_unchanged_user
 from sso.core.ids import digest
 from sso.db.database import Database
 from sso.db.statement import Statement

@@ -11,9 +11,9 @@ from sso.accounts.email_address.new_login import CHANGE, UNDO, AddressLink, NewL
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.mailed_link_store import MailedLinks, newest_link_data
 from sso.accounts.model import User, mailbox_key, stored_login
-from sso.accounts.second_factor.store import delete_mailed_code, lock_unchanged_user
+from sso.accounts.second_factor.store import delete_mailed_code
 from sso.accounts.user_change_store import read_verified_at
-from sso.accounts.user_store import get_user, is_login_used, lock_user
+from sso.accounts.user_store import get_user, is_login_used, lock_unchanged_user, lock_user
 from sso.core.brand import CurrentBrand
 from sso.core.errors import Forbidden
 from sso.core.mail_address import check_mail_address

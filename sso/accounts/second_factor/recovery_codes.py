@@ -17,12 +17,12 @@ from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.second_factor.store import (
     count_recovery_codes,
-    lock_unchanged_user,
     read_recovery_key,
     replace_recovery_codes,
     use_recovery_code,
 )
 from sso.accounts.session_store import Session
+from sso.accounts.user_store import lock_unchanged_user
 from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, plural

@@ -77,9 +77,6 @@ _USE_RECOVERY_CODE = Statement(
     "DELETE FROM recovery_codes WHERE user_id = :user_id AND digest = :digest RETURNING digest"
 )
 _COUNT_RECOVERY_CODES = Statement("SELECT count(*) FROM recovery_codes WHERE user_id = :user_id")
-_LOCK_UNCHANGED_USER = Statement(
-    "SELECT user_id FROM users WHERE user_id = :user_id AND valid_from = :valid_from AND NOT disabled FOR UPDATE"
-)
 _SET_TOTP = Statement(
     """UPDATE users SET totp_sealed = :totp_sealed, totp_last_step = :step
     WHERE user_id = :user_id AND valid_from = :valid_from RETURNING user_id"""
@@ -190,11 +187,6 @@ async def use_recovery_code(tx: Runner, user_id: str, digest: bytes) -> bool:
 async def count_recovery_codes(runner: Runner, user_id: str) -> int:
     count: int = await runner.value(_COUNT_RECOVERY_CODES, user_id=user_id)
     return count
-
-
-async def lock_unchanged_user(tx: Runner, user: User) -> bool:
-    """Returns False if the user was disabled or revoked since it was read."""
-    return await tx.value(_LOCK_UNCHANGED_USER, user_id=user.user_id, valid_from=user.valid_from) is not None
 
 
 async def set_totp(tx: Runner, user: User, *, totp_sealed: str | None, step: int) -> bool:
