@@ -18,8 +18,9 @@ from scripts.benchmarks.latency import level_seconds, whole_load
 from scripts.benchmarks.latency_kinds import ALL_SHARES, CLOSE, HEARTBEAT
 from scripts.benchmarks.latency_report import Contest, print_report
 from scripts.benchmarks.latency_sockets import lateness
+from scripts.benchmarks.machine_probe import MachineFigures, Sample, slow_periods, watched_machine
 from scripts.benchmarks.oauth_service import running_service
-from scripts.benchmarks.open_loop.figures import Figures, quantile
+from scripts.benchmarks.open_loop.figures import Figures, KindFigures, quantile
 from scripts.benchmarks.open_loop.generator import Generator, Planned
 from scripts.benchmarks.open_loop.schedule import arrivals, mixed
 from scripts.benchmarks.scale_month import TableSize, table_rows
@@ -214,6 +215,31 @@ def test_requests_without_answer_connection_or_precondition_are_counted() -> Non
     assert figures.skipped == 1
     assert figures.failures["no answer"] >= 4  # of which a connection becomes free again
     assert figures.failures.total() == 9
+
+
+def test_answers_while_the_machine_was_slow_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    samples = [Sample(number / 100, number / 100 + 0.001, 0.001) for number in range(1000)]
+    samples[500:503] = [sample._replace(cpu_seconds=0.005) for sample in samples[500:503]]
+    machine = MachineFigures(10.0, 0.5, slow_periods(samples))
+    assert [(round(one.begin, 3), round(one.end, 3)) for one in machine.slow] == [(4.99, 5.031)]
+    userinfo = KindFigures([0.001] * 999 + [0.3, 0.2, 0.1], counted_from=[0.0] * 999 + [4.9, 5.05, 5.08])
+    assert userinfo.calm_latencies(machine) == [0.001] * 999 + [0.1]
+    figures = Figures({"userinfo": userinfo}, seconds=10.0, machine=machine)
+    print_report([Contest("a server", {"userinfo": 1}, 100.0, {90: figures})], [90], 10.0, 0.0, None)
+    printed, _, calm = capsys.readouterr().out.partition("Without requests")
+    assert "userinfo                     1.0 / 1.0 / 200" in printed
+    assert "userinfo  1.0 / 1.0 / 1.0" in calm
+    assert "slow machine, % of the time              0.4" in printed
+
+
+def test_probe_samples_the_machine_until_it_is_stopped() -> None:
+    with watched_machine() as machine:
+        begin = time.thread_time()
+        while time.thread_time() < begin + 0.1:
+            pass
+    assert machine.seconds >= 0.1
+    assert 0 < machine.busy <= 1
+    assert machine.slow_share <= 1.5  # periods include a margin before and after the samples
 
 
 def test_report_names_what_is_missing_and_what_is_not_to_be_trusted(

@@ -22,6 +22,7 @@ from scripts.benchmarks.http_clients import BenchmarkError
 from scripts.benchmarks.latency_kinds import ALL_SHARES, OAUTH_SHARES, POLL, GameKinds, OAuthKinds
 from scripts.benchmarks.latency_report import Contest, print_report
 from scripts.benchmarks.latency_sockets import open_sockets
+from scripts.benchmarks.machine_probe import watched_machine
 from scripts.benchmarks.oauth_peers import Peers
 from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.oauth_target import Target, address_of
@@ -67,8 +68,10 @@ class Load:
     def measure(self, level: int, seconds: float) -> None:
         rate = self.contest.capacity * level / 100
         self._prepare(rate * seconds * self.contest.shares.get(POLL, 0) / sum(self.contest.shares.values()))
-        with self.games.sockets(self.generator) if self.games else nullcontext():
-            self.contest.levels[level] = self.generator.run_open(rate, self.contest.shares, seconds)
+        with self.games.sockets(self.generator) if self.games else nullcontext(), watched_machine() as machine:
+            figures = self.generator.run_open(rate, self.contest.shares, seconds)
+        figures.machine = machine
+        self.contest.levels[level] = figures
         self.generator.turn_for(PAUSE_S)
 
     def _prepare(self, polls: float) -> None:

@@ -5,6 +5,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ def print_report(
     for contest in contests:
         print(f"\n{contest.name}: capacity {contest.capacity:,.0f} operations per second. p50 / p99 / p99.9 in ms:\n")
         print(simple_table(_latency_rows(contest, levels)))
+        if any(figures.machine.slow for figures in contest.levels.values()):
+            print("\nWithout requests that came while the machine itself was slow:\n")
+            print(simple_table(_calm_rows(contest, levels)))
         if any(figures.failures for figures in contest.levels.values()):
             print("\nFailures:\n")
             print(simple_table(_failure_rows(contest, levels)))
@@ -77,16 +81,10 @@ def milliseconds(values: Sequence[float], shares: Sequence[float] = SHARES) -> s
 
 def _latency_rows(contest: Contest, levels: Sequence[int]) -> list[list[str]]:
     mix = list(contest.shares)
-
-    def line(name: str, cell: Callable[[Figures], str]) -> list[str]:
-        return [name, *(cell(contest.levels[level]) if level in contest.levels else "" for level in levels)]
-
-    def latencies(kind: str) -> list[str]:
-        return line(kind, lambda figures: milliseconds(figures.kinds[kind].latencies))
-
+    line = partial(_row, contest, levels)
     return [
-        ["Kind", *(f"{level} %" for level in levels)],
-        *map(latencies, contest.kinds),
+        _head(levels),
+        *(line(kind, partial(_latencies, kind=kind)) for kind in contest.kinds),
         line("due per second", lambda figures: f"{figures.due(mix) / figures.seconds:,.0f}"),
         line("answered per second", lambda figures: f"{figures.answered(mix) / figures.seconds:,.0f}"),
         line("refused with 503", lambda figures: f"{figures.failures['503']:,}"),
@@ -94,7 +92,28 @@ def _latency_rows(contest: Contest, levels: Sequence[int]) -> list[list[str]]:
         line("not sent, needs another", lambda figures: f"{figures.skipped:,}"),
         line("lag of the generator", lambda figures: milliseconds(figures.lags)),
         line("CPU of the generator, %", lambda figures: f"{100 * figures.cpu_seconds / figures.seconds:.0f}"),
+        line("CPU of the machine, %", lambda figures: f"{100 * figures.machine.busy:.0f}"),
+        line("slow machine, % of the time", lambda figures: f"{100 * figures.machine.slow_share:.1f}"),
     ]
+
+
+def _latencies(figures: Figures, kind: str) -> str:
+    return milliseconds(figures.kinds[kind].latencies)
+
+
+def _calm_rows(contest: Contest, levels: Sequence[int]) -> list[list[str]]:
+    def cell(figures: Figures, kind: str) -> str:
+        return milliseconds(figures.kinds[kind].calm_latencies(figures.machine))
+
+    return [_head(levels), *(_row(contest, levels, kind, partial(cell, kind=kind)) for kind in contest.shares)]
+
+
+def _head(levels: Sequence[int]) -> list[str]:
+    return ["Kind", *(f"{level} %" for level in levels)]
+
+
+def _row(contest: Contest, levels: Sequence[int], name: str, cell: Callable[[Figures], str]) -> list[str]:
+    return [name, *(cell(contest.levels[level]) if level in contest.levels else "" for level in levels)]
 
 
 def _failure_rows(contest: Contest, levels: Sequence[int]) -> list[list[str]]:
@@ -105,7 +124,7 @@ def _failure_rows(contest: Contest, levels: Sequence[int]) -> list[list[str]]:
         )
 
     rows = [[kind, *(cell(level, kind) for level in levels)] for kind in contest.kinds]
-    return [["Kind", *(f"{level} %" for level in levels)], *(row for row in rows if any(row[1:]))]
+    return [_head(levels), *(row for row in rows if any(row[1:]))]
 
 
 def as_json(contest: Contest) -> dict[str, Any]:
@@ -118,6 +137,8 @@ def as_json(contest: Contest) -> dict[str, Any]:
                 "lag_ms": _quantiles_ms(figures.lags),
                 "generator_was_late": figures.is_generator_late,
                 "generator_cpu_s": figures.cpu_seconds,
+                "machine_busy": figures.machine.busy,
+                "machine_slow": figures.machine.slow_share,
                 "kinds": {
                     kind: {
                         "due": measured.due,
@@ -125,6 +146,7 @@ def as_json(contest: Contest) -> dict[str, Any]:
                         "failures": dict(measured.failures),
                         "skipped": measured.skipped,
                         **_quantiles_ms(measured.latencies),
+                        "while_the_machine_was_not_slow": _quantiles_ms(measured.calm_latencies(figures.machine)),
                     }
                     for kind, measured in figures.kinds.items()
                 },

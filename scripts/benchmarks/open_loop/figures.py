@@ -5,6 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from scripts.benchmarks.machine_probe import MachineFigures
+
 LATE_S = 0.005  # if a hundredth of all requests is sent later than this, the generator was too slow
 
 
@@ -24,6 +26,7 @@ class KindFigures:
     """Latencies are in seconds, from the moment when a request was due, and of successful requests only."""
 
     latencies: list[float] = field(default_factory=list)
+    counted_from: list[float] = field(default_factory=list)  # the moment of each latency; heartbeats have none
     failures: Counter[str] = field(default_factory=Counter)
     # Not sent, because it needs the result of another request that is not answered yet, such as a code.
     skipped: int = 0
@@ -31,6 +34,11 @@ class KindFigures:
     @property
     def due(self) -> int:
         return len(self.latencies) + self.failures.total() + self.skipped
+
+    def calm_latencies(self, machine: MachineFigures) -> list[float]:
+        """Returns the latencies that no slow period of the machine has changed."""
+        answers = zip(self.counted_from, self.latencies, strict=False)
+        return [latency for begin, latency in answers if machine.was_calm(begin, begin + latency)]
 
 
 @dataclass
@@ -40,6 +48,7 @@ class Figures:
     refusals: list[float] = field(default_factory=list)  # seconds until each 503, from the moment it was due
     seconds: float = 0.0
     cpu_seconds: float = 0.0  # of the load generator
+    machine: MachineFigures = field(default_factory=MachineFigures)
 
     def answered(self, kinds: Iterable[str]) -> int:
         return sum(len(self.kinds[kind].latencies) for kind in kinds)

@@ -236,6 +236,7 @@ class Generator:
             self._fail(operation, "answered too early")
         else:
             self.figures.kinds[operation.planned.kind].latencies.append(latency)
+            self.figures.kinds[operation.planned.kind].counted_from.append(operation.counted_from)
             self._ended_in_closed_loop += operation.in_closed_loop
 
     def _fail(self, operation: _Operation, failure: str) -> None:
