@@ -8,10 +8,10 @@ from quart import Blueprint, Response, request
 from sso.console.document_forms.time_fields import read_time
 from sso.console.form_error import FormError
 from sso.console.form_pages import Form
+from sso.console.form_values import split_tags
 from sso.console.json_fields import read_condition
 from sso.console.list_pages import Record, Variables
 from sso.console.sections import ConsoleSection
-from sso.console.users.form import split_list
 from sso.console.view import ConsoleView, add_page
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
@@ -59,4 +59,4 @@ def question(form: Form) -> Record:
         body["condition"] = read_condition(form.get("condition", ""), "condition")
     body |= {name: form[name].strip() for name in ("user", "address", "domain") if form.get(name, "").strip()}
     body |= {"at": moment} if (moment := read_time({"at:from": form.get("at", "")}, "at").get("from")) else {}
-    return body | {name: split_list(form[name]) for name in ("tags", "purchases") if form.get(name, "").strip()}
+    return body | {name: split_tags(form[name]) for name in ("tags", "purchases") if form.get(name, "").strip()}

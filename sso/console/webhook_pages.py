@@ -17,9 +17,9 @@ from sso.console.deletion_pages import (
     count_text,
 )
 from sso.console.form_pages import Form, FormPage, add_actions, add_form, new_record, record_actions
+from sso.console.form_values import split_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.sections import WEBHOOKS
-from sso.console.users.form import split_list
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.ids import secret_token

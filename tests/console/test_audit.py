@@ -20,7 +20,7 @@ def auditor(studio: Studio) -> Iterator[ConsoleBrowser]:
 @pytest.fixture
 def changed_user(auditor: ConsoleBrowser) -> str:
     login = new_user(auditor.server, nick="Before", tags=["one"])
-    auditor.act(page_of(auditor, login), nick="After", tags="one two")
+    auditor.act(page_of(auditor, login), nick="After", tags="one, two")
     return login
 
 
@@ -49,13 +49,13 @@ def test_undo_does_not_overwrite_a_later_change(auditor: ConsoleBrowser, changed
     stored = "SELECT nick, tags, phone FROM users WHERE login = $1"
     entry = last_entry(auditor, "user.save")["id"]
     auditor.act(page_of(auditor, changed_user), phone="+1555")  # another field does not matter
-    auditor.act(page_of(auditor, changed_user), tags="one two three")
+    auditor.act(page_of(auditor, changed_user), tags="one, two, three")
     answer = auditor.get(f"/console/audit/{entry}/undo")
     assert (answer.status_code, "changed again since: tags." in auditor.problem) == (409, True)
     answer = auditor.send(f"/console/audit/{entry}/undo")
     assert (answer.status_code, "changed again since: tags." in auditor.problem) == (409, True)
     assert tuple(query(auditor.server, stored, changed_user)[0]) == ("After", ["one", "two", "three"], "+1555")
-    auditor.act(page_of(auditor, changed_user), tags="one two")
+    auditor.act(page_of(auditor, changed_user), tags="one, two")
     auditor.open(f"/console/audit/{entry}/undo")
     assert "undone" in auditor.act(f"/console/audit/{entry}/undo")
     assert tuple(query(auditor.server, stored, changed_user)[0]) == ("Before", ["one"], "+1555")

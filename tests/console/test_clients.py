@@ -157,6 +157,16 @@ def test_client_is_edited_disabled_and_deleted(browser: ConsoleBrowser) -> None:
     assert browser.get(path).status_code == 404
 
 
+def test_edit_of_a_name_keeps_a_redirect_uri_with_a_comma(browser: ConsoleBrowser) -> None:
+    uris = ["https://one.example/cb?maps=a,b", "https://two.example/cb"]
+    new_client(browser, "console-comma", redirect_uris=" ".join(uris))
+    path = "/console/clients/console-comma"
+    browser.open(path)
+    assert "saved" in browser.act(path, name="Renamed")
+    (row,) = query(browser.server, "SELECT name, redirect_uris FROM oauth_clients WHERE client_id = 'console-comma'")
+    assert dict(row) == {"name": "Renamed", "redirect_uris": uris}
+
+
 def test_corrected_form_of_a_client_is_saved(browser: ConsoleBrowser) -> None:
     new_client(browser, "console-corrected", name="Before")
     path = "/console/clients/console-corrected"

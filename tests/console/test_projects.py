@@ -294,7 +294,7 @@ def test_project_manager_without_other_rights_uses_ids(studio: Studio) -> None:
         assert "saved" in browser.act(group, users=user.user_id)
         text = browser.open(f"{base}/tester")
         assert 'name="user"' not in text
-        assert "<strong>Yes.</strong>" in browser.submit(f"{base}/tester", condition="tag=a", tags="a b").text
+        assert "<strong>Yes.</strong>" in browser.submit(f"{base}/tester", condition="tag=a", tags="a, b").text
 
 
 def test_administrator_who_only_views_has_no_buttons(studio: Studio) -> None:

@@ -60,6 +60,22 @@ def test_administrator_creates_and_edits_a_user(manager: ConsoleBrowser) -> None
     assert tuple(row) == ("Created", ["beta"], True)
 
 
+def test_edit_of_a_nickname_keeps_tags_and_purchases_with_spaces(manager: ConsoleBrowser) -> None:
+    lists = {"tags": ["moderator applicant", "beta"], "purchases": ["season pass"]}
+    login = new_user(manager.server, **lists)
+    path = page_of(manager, login)
+    assert manager.act(path, nick="Renamed") == "The changes have been saved."
+    row = query(manager.server, "SELECT nick, tags, purchases FROM users WHERE login = $1", login)[0]
+    assert dict(row) == {"nick": "Renamed", **lists}
+
+
+@pytest.mark.parametrize("lang", ["pt", "en-US", ""])
+def test_edit_of_a_nickname_keeps_a_language_that_pages_do_not_have(manager: ConsoleBrowser, lang: str) -> None:
+    login = new_user(manager.server, lang=lang)
+    assert manager.act(page_of(manager, login), nick="Renamed") == "The changes have been saved."
+    assert tuple(query(manager.server, "SELECT nick, lang FROM users WHERE login = $1", login)[0]) == ("Renamed", lang)
+
+
 def test_edit_of_a_user_who_was_changed_meanwhile_is_refused(manager: ConsoleBrowser, login: str) -> None:
     path = page_of(manager, login)
     query(manager.server, "UPDATE users SET nick = 'Other' WHERE login = $1", login)
@@ -165,7 +181,9 @@ def test_proof_is_asked_for_and_the_action_goes_on(studio: Studio, login: str) -
             assert user.sign_in(login, "another long password").status_code == 303
 
 
-@pytest.mark.parametrize("change", [{"login": "taken.over@example.com"}, {"tags": "beta staff"}, {"purchases": "gold"}])
+@pytest.mark.parametrize(
+    "change", [{"login": "taken.over@example.com"}, {"tags": "beta, staff"}, {"purchases": "gold"}]
+)
 def test_edit_that_may_give_access_needs_proof(studio: Studio, login: str, change: dict[str, str]) -> None:
     user_id = user_id_of(studio.server, login)
     stored = "SELECT login, nick, tags, purchases FROM users WHERE user_id = $1"
@@ -179,7 +197,7 @@ def test_edit_that_may_give_access_needs_proof(studio: Studio, login: str, chang
         assert query(studio.server, stored, user_id) == before
         assert browser.act(path, current_password=PASSWORD) == "The changes have been saved."
     (name, value), row = *change.items(), query(studio.server, stored, user_id)[0]
-    assert (row["nick"], row[name]) == ("Renamed", value if name == "login" else value.split())
+    assert (row["nick"], row[name]) == ("Renamed", value if name == "login" else value.split(", "))
 
 
 def test_values_of_users_are_escaped_everywhere(manager: ConsoleBrowser, root_browser: ConsoleBrowser) -> None:

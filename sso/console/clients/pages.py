@@ -14,10 +14,10 @@ from sso.console.clients.recorded_request_pages import recorded_request_pages
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, count_text
 from sso.console.form_error import FormError
 from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, record_actions
+from sso.console.form_values import split_uris
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.listing import FilterChoice
 from sso.console.sections import CLIENTS
-from sso.console.users.form import split_list
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import Forbidden, NotFound
@@ -221,7 +221,7 @@ def _framework(key: str) -> Framework:
 def _changed_client(form: Form, _variables: Variables) -> Record:
     body: Record = {
         "name": form.get("name", "").strip(),
-        "redirect_uris": split_list(form.get("redirect_uris", "")),
+        "redirect_uris": split_uris(form.get("redirect_uris", "")),
         "consent": "consent" in form,
         "token_exchange": "token_exchange" in form,
     }
@@ -236,12 +236,12 @@ def _new_client(form: Form, _variables: Variables) -> Record:
         "profile": framework.profile,
     }
     if framework.profile == "fapi2":
-        uris = split_list(form.get("redirect_uris", ""))
+        uris = split_uris(form.get("redirect_uris", ""))
         return body | {"redirect_uris": uris, "jwks_uri": form.get("jwks_uri", "").strip()}
     body["id_alg"] = form.get("id_alg", framework.id_alg)
     if framework.redirect_uri:
         is_public = framework.is_public or (framework.key == OTHER and "public" in form)
-        return body | {"redirect_uris": split_list(form.get("redirect_uris", "")), "public": is_public}
+        return body | {"redirect_uris": split_uris(form.get("redirect_uris", "")), "public": is_public}
     body["grant_types"] = list(framework.grant_types)
     if framework.is_public:
         return body | {"public": True}

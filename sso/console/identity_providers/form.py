@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from sso.console.users.form import split_list
+from sso.console.form_values import split_list
 from sso.core.field_errors import FieldError
 from sso.upstream.model import CLAIMS, TICKET_KINDS
 from sso.upstream.provider_operations import REQUIRED

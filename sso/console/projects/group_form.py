@@ -6,9 +6,9 @@ from sso.console.document_forms import condition_rows
 from sso.console.document_forms.condition_rows import CONDITION_VALUES
 from sso.console.document_forms.views import DocumentForm, is_table
 from sso.console.form_pages import Form
+from sso.console.form_values import split_list
 from sso.console.json_fields import read_condition
 from sso.console.user_lookup import find_user_id
-from sso.console.users.form import split_list
 from sso.console.visit import ConsoleVisit
 from sso.core.field_errors import FieldError
 from sso.perm.input.condition_notation import condition_text

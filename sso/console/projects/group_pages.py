@@ -9,13 +9,13 @@ from quart import Blueprint, request
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, count_text
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Form, FormPage, add_form, new_record
+from sso.console.form_values import split_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import applications_of, group_choices, name_of, path_of, project_page, read_project
 from sso.console.projects.group_form import GROUP_FORM, read_conditions, read_users
 from sso.console.sections import PROJECTS
 from sso.console.tester_pages import add_tester
 from sso.console.user_lookup import with_user_ids
-from sso.console.users.form import split_list
 from sso.console.users.suggestion_pages import condition_page
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit, version_of

@@ -10,11 +10,11 @@ from quart import Blueprint, Response, request
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, and_more, count_text
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Form, FormPage, add_form, new_record
+from sso.console.form_values import split_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.listing import FilterChoice
 from sso.console.projects.frame import PROJECT, applications_of, groups_of, name_of, path_of, project_page
 from sso.console.sections import PROJECTS
-from sso.console.users.form import split_list
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.field_errors import FieldError

@@ -33,7 +33,10 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint, deletion_days: in
     async def profile(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
         user = await visit.data("GET", USER, **variables)
         values = {**user, **changed_fields(form or {})}
-        return await show(visit, user, "profile", values=values, version=version_of(user), languages=NAMES, **problem)
+        languages = _language_choices(user["lang"], values["lang"])
+        return await show(
+            visit, user, "profile", values=values, version=version_of(user), languages=languages, **problem
+        )
 
     async def security(visit: ConsoleVisit, variables: Variables, _: Form | None, /, **problem: Any) -> Response:
         user = await visit.data("GET", USER, **variables)
@@ -133,6 +136,11 @@ def user_deletion(days: int) -> DeletionPage:
         return Consequences(login, ends, undo, path, [(path, login)], asks_name=True)
 
     return DeletionPage(USERS, "/<user_id>/delete", USER, "account", "user-deleted", own_page, consequences)
+
+
+def _language_choices(*present: str) -> dict[str, str]:
+    """Returns the languages of the pages, and those that a user has besides: a browser sends one of the choices."""
+    return {lang: lang or "Not stated" for lang in present if lang not in NAMES} | NAMES
 
 
 def _closed_notice(user: Record) -> Record:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from sso.console.form_values import split_tags
+
 TEXTS = ("login", "nick", "country", "lang", "level", "phone")
 LISTS = ("tags", "purchases")
 FLAGS = ("email_verified", "phone_verified")
@@ -16,7 +18,7 @@ def typed_fields(form: dict[str, str]) -> dict[str, Any]:
     A form names its check boxes in ``flags``, because a browser does not send an empty one.
     """
     values: dict[str, Any] = {name: form[name].strip() for name in TEXTS if name in form}
-    values |= {name: split_list(form[name]) for name in LISTS if name in form}
+    values |= {name: split_tags(form[name]) for name in LISTS if name in form}
     values |= {name: name in form for name in FLAGS if name in form.get("flags", "").split()}
     if form.get("password"):
         values["password"] = form["password"]
@@ -26,8 +28,3 @@ def typed_fields(form: dict[str, str]) -> dict[str, Any]:
 def changed_fields(form: dict[str, str]) -> dict[str, Any]:
     """Returns the values of a refused form, to show them again; not the password."""
     return {name: value for name, value in typed_fields(form).items() if name != "password"}
-
-
-def split_list(text: str) -> list[str]:
-    """Returns the words of a field with commas, spaces or lines between them, each of them once."""
-    return list(dict.fromkeys(text.replace(",", " ").split()))
