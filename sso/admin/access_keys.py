@@ -81,7 +81,8 @@ class AccessKeyResource:
         return page_response(records, query.limit, lambda record: f"{record['application_id']}/{record['id']}")
 
     async def get(self, request: AdminRequest) -> AdminResponse:
-        return record_response(await self._require(request))
+        key = await self._require(request)
+        return record_response(key, version=_version(key))
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         """Returns the key with its value, ``hash``, which is not shown again."""
@@ -94,8 +95,7 @@ class AccessKeyResource:
                 )
             except UniqueViolation:
                 raise FieldError(("hash",), "is used by another access key", status=409) from None
-        stored = {name: value for name, value in write.result.items() if name != "hash"}
-        return AdminResponse(write.members(lambda key: {"data": key}), 201, {"ETag": etag(stored)})
+        return AdminResponse(write.members(lambda key: {"data": key}), 201, {"ETag": etag(_version(write.result))})
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: AccessKeyChanges = request.body
@@ -120,7 +120,9 @@ class AccessKeyResource:
         async def read(runner: Runner) -> JsonRecord:
             return _existing(await read_access_key(runner, key["id"]))
 
-        return await write_record(request, self._database, lambda context: operate(context, key), read, deleted=deleted)
+        return await write_record(
+            request, self._database, lambda context: operate(context, key), read, deleted=deleted, version=_version
+        )
 
     async def _require(self, request: AdminRequest) -> JsonRecord:
         """The key of the path. Raises NotFound if the caller may not see it."""
@@ -136,3 +138,8 @@ def _existing(key: JsonRecord | None) -> JsonRecord:
     if key is None:
         raise NotFound("access key not found")
     return key
+
+
+def _version(key: JsonRecord) -> JsonRecord:
+    """The last use is no part of the version, since it changes every minute. Nor is the value, which is shown once."""
+    return {name: value for name, value in key.items() if name not in ("hash", "last_used")}

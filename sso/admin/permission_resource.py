@@ -112,16 +112,21 @@ async def write_record(
     warnings: Sequence[str] = (),
     *,
     deleted: bool = False,
+    version: Callable[[JsonRecord], JsonRecord] = lambda record: record,
 ) -> AdminResponse:
-    """Changes a record if the caller has read its present version, and returns it as it is then."""
+    """Changes a record if the caller has read its present version, and returns it as it is then.
+
+    ``version`` returns the fields of the record that the ETag is made of.
+    """
 
     async def precondition(tx: Transaction) -> None:
-        request.check_version(await read(tx))
+        request.check_version(version(await read(tx)))
 
     written = await operate(management_context(request, precondition, warnings))
     if written.is_dry_run or deleted:
         return AdminResponse(written.members())
-    return record_response(await read(database), warnings=written.context.warnings)
+    record = await read(database)
+    return record_response(record, warnings=written.context.warnings, version=version(record))
 
 
 def management_context(

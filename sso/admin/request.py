@@ -172,9 +172,12 @@ def field_members(error: ApiError) -> JsonRecord:
     return {"field": list(error.path), "expected": error.expected} if isinstance(error, FieldError) else {}
 
 
-def record_response(record: JsonRecord, status: int = 200, warnings: Sequence[str] = ()) -> AdminResponse:
+def record_response(
+    record: JsonRecord, status: int = 200, warnings: Sequence[str] = (), version: JsonRecord | None = None
+) -> AdminResponse:
+    """``version``: the fields that the ETag is made of, if a part of the record changes by itself."""
     members: JsonRecord = {"data": record, **({"warnings": list(warnings)} if warnings else {})}
-    return AdminResponse(members, status, {"ETag": etag(record)})
+    return AdminResponse(members, status, {"ETag": etag(record if version is None else version)})
 
 
 def list_response(records: list[JsonRecord], next_after: str | None = None) -> AdminResponse:

@@ -56,6 +56,20 @@ def test_comment_is_changed_with_the_current_version_only(applications: Administ
     assert applications.data(path)["comment"] == "new"
 
 
+def test_use_of_a_key_does_not_change_its_version(studio: Studio, applications: Administrator, app: int) -> None:
+    created = applications.request("POST", "/access-keys", json={"application_id": app})
+    key, tag = created.json()["data"], created.headers["ETag"]
+    path = f"/access-keys/{key['id']}"
+    body = {"action": "get", "application_id": app, "data": {"user_id": studio.user().user_id, "type": "roles"}}
+    headers = {"Authorization": f"Bearer {key['hash']}"}
+    assert studio.client.post("/api/permissions/meta/data", json=body, headers=headers).status_code == 200
+    read = applications.get(path)
+    assert (read.headers["ETag"], "last_used" in read.json()["data"]) == (tag, True)
+    changed = applications.request("PATCH", path, {"If-Match": tag}, json={"comment": "used"})
+    assert (changed.status_code, changed.headers["ETag"]) == (200, applications.get(path).headers["ETag"])
+    assert applications.request("DELETE", path, {"If-Match": changed.headers["ETag"]}).status_code == 200
+
+
 def test_application_has_two_keys_at_most(applications: Administrator, app: int) -> None:
     statuses = [
         applications.request("POST", "/access-keys", json={"application_id": app}).status_code for _ in range(3)
