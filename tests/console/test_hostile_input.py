@@ -10,6 +10,7 @@ from tests.perm.endpoints.conftest import Studio
 __all__ = ["root"]
 FAR = 2**53 - 1  # the latest end that the permission endpoints accept: no date has it
 NESTED = 300
+DIGITS = "9" * 5000  # more than int() accepts
 
 
 def test_role_that_ends_after_all_dates_is_shown_and_kept(
@@ -73,6 +74,22 @@ def test_json_has_the_limits_of_the_management_api(
     assert refused.status_code == 422
     assert root_browser.problem
     assert root.data(f"/schemas/{application}")["private_data"] == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/console/users/1/bans", {"scope": f"application:{DIGITS}", "reason": "spam"}),
+        ("/console/users/1/impersonate", {"minutes": DIGITS, "reason": "a report"}),
+        ("/console/users/invitations", {"login": "digits@example.com", "days": DIGITS}),
+        ("/console/clients/new", {"client_id": "digits", "framework": "service", "application_id": DIGITS}),
+        ("/console/clients/registration-tokens", {"uses": DIGITS, "days": "1"}),
+    ],
+)
+def test_number_that_is_too_long_is_refused(root_browser: ConsoleBrowser, path: str, fields: dict[str, str]) -> None:
+    root_browser.open("/console")
+    path = path.replace("/users/1/", f"/users/{root_browser.user_id}/")
+    assert root_browser.send(path, **fields).status_code == 422
 
 
 @pytest.mark.parametrize(

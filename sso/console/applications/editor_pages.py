@@ -20,6 +20,7 @@ from sso.console.deletion_pages import (
 from sso.console.document_forms.views import DocumentForm
 from sso.console.editor_pages import EditedRecord, EditorBody, RecordEditor, add_editor
 from sso.console.form_pages import Form
+from sso.console.form_values import read_number
 from sso.console.list_pages import Record, Variables
 from sso.console.sections import APPLICATIONS
 from sso.console.tester_pages import add_tester
@@ -48,7 +49,7 @@ async def role_body(visit: ConsoleVisit, form: Form, _: Variables, _record: Edit
         "description": form.get("description", "").strip(),
         "default": "default" in form,
         "params": form.get("params", "").strip(),
-        "user_limit": int(limit) if limit.isascii() and limit.isdecimal() and len(limit) < 10 else limit,
+        "user_limit": read_number(limit),
         **role,
         "condition": await with_user_ids(visit, role["condition"], "condition"),
     }

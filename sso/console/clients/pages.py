@@ -14,7 +14,7 @@ from sso.console.clients.recorded_request_pages import recorded_request_pages
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, count_text
 from sso.console.form_error import FormError
 from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, record_actions
-from sso.console.form_values import split_uris
+from sso.console.form_values import read_number, split_uris
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.listing import FilterChoice
 from sso.console.sections import CLIENTS
@@ -209,7 +209,8 @@ def protection_of(visit: ConsoleVisit, client: dict[str, Any]) -> str:
 
 
 def _days(text: str) -> Any:
-    return int(text) * DAY_S if text.isascii() and text.isdecimal() and len(text) < 6 else text
+    days = read_number(text)
+    return days if isinstance(days, str) else days * DAY_S
 
 
 def _framework(key: str) -> Framework:
@@ -245,9 +246,7 @@ def _new_client(form: Form, _variables: Variables) -> Record:
     body["grant_types"] = list(framework.grant_types)
     if framework.is_public:
         return body | {"public": True}
-    application_id = form.get("application_id", "").strip()
-    is_number = application_id.isascii() and application_id.isdecimal()
-    return body | {"application_id": int(application_id) if is_number else None}
+    return body | {"application_id": read_number(form.get("application_id", "").strip()) or None}
 
 
 def _added_uri(client: Record) -> str:

@@ -7,6 +7,7 @@ from quart import Blueprint, Response
 from sso.admin.request import AdminResponse
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion
 from sso.console.form_pages import Form, FormPage, add_form, new_record
+from sso.console.form_values import read_number
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.lists import read_all
 from sso.console.sections import CLIENTS
@@ -135,8 +136,4 @@ REVOCATION = DeletionPage(
 
 
 def _new_token(form: Form, _variables: Variables) -> Record:
-    return {name: _number(form.get(name, "").strip()) for name in ("uses", "days")}
-
-
-def _number(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text
+    return {name: read_number(form.get(name, "").strip()) for name in ("uses", "days")}

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from sso.console.form_values import split_list
+from sso.console.form_values import read_number, split_list
 from sso.core.field_errors import FieldError
 from sso.upstream.model import CLAIMS, TICKET_KINDS
 from sso.upstream.provider_operations import REQUIRED
@@ -167,7 +167,7 @@ def provider_body(form: dict[str, str]) -> dict[str, Any]:
         body["scopes"] = split_list(form["scopes"])
     if "claims" in form:
         body["claims"] = _claims(form["claims"])
-    body |= {name: _number(form[name].strip() or "0") for name in ("position", "max_age") if name in form}
+    body |= {name: read_number(form[name].strip() or "0") for name in ("position", "max_age") if name in form}
     if form.get("client_secret"):
         body["client_secret"] = form["client_secret"]
     return body | {name: name in form for name in CHECKS if name in form.get("flags", "").split()}
@@ -187,8 +187,3 @@ def _claims(text: str) -> dict[str, str]:
             raise FieldError(("claims",), f"{name} must be given once")
         claims[name] = member
     return claims
-
-
-def _number(text: str) -> int | str:
-    """Returns the text itself if it is no number, which the management API refuses."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text

@@ -6,6 +6,7 @@ from typing import Any
 from quart import Blueprint, Response
 
 from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
+from sso.console.form_values import read_number
 from sso.console.list_pages import Record, Variables
 from sso.console.record_names import RecordNames
 from sso.console.sections import USERS
@@ -71,7 +72,7 @@ def _body(form: Form, _variables: Variables) -> Record:
     kind, _, record_id = form.get("scope", "").partition(":")
     scope: Any = {"project_id": record_id} if kind == "project" else form.get("scope", "")
     if kind == "application":
-        scope = {"application_id": int(record_id) if record_id.isdecimal() else record_id}
+        scope = {"application_id": read_number(record_id)}
     texts = {name: " ".join(form.get(name, "").split()) for name in ("reason", "note")}
     return {"scope": scope, "until": _until(form.get("until", "").strip()), **texts}
 

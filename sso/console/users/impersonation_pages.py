@@ -7,6 +7,7 @@ from quart import Blueprint, Response
 from sso.accounts.impersonation.operations import LINK_S, MAX_MINUTES
 from sso.admin.request import AdminResponse
 from sso.console.form_pages import Form, FormPage, add_form
+from sso.console.form_values import read_number
 from sso.console.list_pages import Record, Variables
 from sso.console.sections import USERS
 from sso.console.users.detail_pages import USER, frame_of
@@ -34,9 +35,8 @@ def user_impersonation_pages(console: ConsoleView, routes: Blueprint) -> None:
 
 
 def _body(form: Form, _variables: Variables) -> Record:
-    minutes = form.get("minutes", "").strip()
     return {
         "reason": " ".join(form.get("reason", "").split()),
-        "minutes": int(minutes) if minutes.isascii() and minutes.isdecimal() and len(minutes) < 6 else minutes,
+        "minutes": read_number(form.get("minutes", "").strip()),
         "writes": "writes" in form,
     }

@@ -7,6 +7,7 @@ from quart import Blueprint, Response, request
 from sso.admin.request import AdminResponse
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion
 from sso.console.form_pages import Form, FormPage, add_form, new_record
+from sso.console.form_values import read_number
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.listing import FilterChoice
 from sso.console.lists import read_all
@@ -144,4 +145,4 @@ async def _list_values(visit: ConsoleVisit, _: Variables) -> Record:
 
 def _invitation(form: Form, _variables: Variables) -> Record:
     body: Record = {"login": form.get("login", "").strip(), "lang": form.get("lang", "")}
-    return {**body, "days": int(form["days"]) if form.get("days", "").isdecimal() else form.get("days")}
+    return {**body, "days": read_number(form.get("days", "").strip())}
