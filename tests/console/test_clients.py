@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
 from tests.kit.game import Game
+from tests.kit.row_locks import changed_when_somebody_waits
 from tests.kit.server import until
 from tests.perm.endpoints.conftest import Studio
 
@@ -264,6 +266,20 @@ def test_waiting_client_is_approved_as_it_was_shown_or_refused(browser: ConsoleB
     assert tuple(query(browser.server, state, agent)[0]) == (True, True)
     assert browser.delete(f"{document}/delete")
     assert browser.delete(f"{one}/delete")
+
+
+@pytest.mark.parametrize("registered_by", ["open", "metadata_document"])
+def test_client_that_is_approved_meanwhile_is_not_refused(browser: ConsoleBrowser, registered_by: str) -> None:
+    path = make_waiting(browser, f"raced-{registered_by}", registered_by)
+    browser.open("/console/clients/waiting")
+    form = browser.form(f"{path}/refuse")
+    approval = f"UPDATE oauth_clients SET approved = true, disabled = false WHERE client_id = 'raced-{registered_by}'"
+    with ThreadPoolExecutor(1) as pool:
+        with changed_when_somebody_waits(browser.server, approval):
+            answer = pool.submit(browser.post, f"{path}/refuse", form)
+        assert (answer.result().status_code, "changed this in the meantime" in answer.result().text) == (409, True)
+    state = "SELECT approved, disabled FROM oauth_clients WHERE client_id = $1"
+    assert tuple(query(browser.server, state, f"raced-{registered_by}")[0]) == (True, False)
 
 
 def test_registration_token_is_shown_once_and_revoked(browser: ConsoleBrowser) -> None:

@@ -6,6 +6,7 @@ from quart import Blueprint, Response
 
 from sso.admin.request import AdminResponse
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion
+from sso.console.form_error import FormError
 from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.form_values import read_number
 from sso.console.list_pages import ListPage, Record, Variables, add_list
@@ -13,7 +14,7 @@ from sso.console.lists import read_all
 from sso.console.sections import CLIENTS
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
-from sso.core.errors import NotFound
+from sso.core.errors import ApiError, NotFound
 from sso.oauth.registration.registration import DOCUMENT, RegistrationMode
 
 CLIENT = "/clients/<client_id>"
@@ -65,15 +66,23 @@ def waiting_pages(console: ConsoleView, routes: Blueprint, mode: RegistrationMod
 
     @routes.post("/<client_id>/refuse")
     async def refuse(client_id: str) -> Response:
-        """Deletes the client. One with a document would come back at its next use, so it stays, disabled."""
+        """Deletes the client, unless it is approved meanwhile.
+
+        One with a document would come back at its next use, so it stays, disabled.
+        """
         visit, _ = await console.submitted(CLIENTS, "PATCH", CLIENT)
-        client = await visit.data("GET", CLIENT, client_id=client_id)
+        found = await visit.call("GET", CLIENT, client_id=client_id)
+        client, version = found.members["data"], found.headers["ETag"]
         if client["approved"]:
             raise NotFound("The client does not wait for approval.")
-        if client["registered_by"] == DOCUMENT:
-            await visit.call("PATCH", CLIENT, client_id=client_id, body={"approved": True, "disabled": True})
-        else:
-            await visit.call("DELETE", CLIENT, client_id=client_id)
+        disabled = {"approved": True, "disabled": True}
+        try:
+            if client["registered_by"] == DOCUMENT:
+                await visit.call("PATCH", CLIENT, client_id=client_id, body=disabled, if_match=version)
+            else:
+                await visit.call("DELETE", CLIENT, client_id=client_id, if_match=version)
+        except ApiError as error:
+            return await show(visit, {}, None, **FormError.of(error).values)
         return done(WAITING, "client-refused")
 
 
