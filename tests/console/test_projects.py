@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
+from sso.perm.input.groups import MAX_GROUP_USERS
+from tests.admin.conftest import Administrator
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
 from tests.kit.console_pages import PAYLOAD, InlineCode
@@ -150,6 +152,28 @@ def test_condition_of_a_group_shows_who_gains_what_before_it_is_saved(
     assert "The role helper" in " ".join(browser.open(group).replace("<code>", "").replace("</code>", "").split())
     lost = preview(browser, group, title_1="", condition_1="")
     assert '<span class="old">mute</span>' in lost
+
+
+def test_stale_form_of_a_group_keeps_its_members(studio: Studio, browser: ConsoleBrowser, base: str) -> None:
+    """An address on the form may belong to somebody else when the form is sent."""
+    (ann, other, added), root = studio.users(3), Administrator.of(studio.root)
+    group = new_group(browser, base, "Stale members")
+    browser.open(group)
+    assert "saved" in browser.act(group, users=ann.login)
+    for user, login in ((ann, f"new.{ann.login}"), (other, ann.login)):
+        assert root.request("PATCH", f"/users/{user.user_id}", json={"login": login}).status_code == 200
+    assert "saved" in browser.act(group, description="Changed", users=f"{browser.form(group)['users']} {added.login}")
+    assert root.data(f"/groups/{group.rpartition('/')[2]}")["users"] == [ann.user_id, added.user_id]
+    assert browser.form(group)["users"].split() == [f"new.{ann.login}", added.login]
+
+
+def test_group_form_with_too_many_users_looks_none_up(browser: ConsoleBrowser, base: str) -> None:
+    group = new_group(browser, base, "Too many")
+    names = " ".join(f"nobody{number}@example.com" for number in range(MAX_GROUP_USERS + 1))
+    assert f"Users: must be at most {MAX_GROUP_USERS} users" in preview(browser, group, users=names)
+    browser.open(group)
+    answer = browser.submit(group, users=names)
+    assert (answer.status_code, browser.problem) == (422, f"Must be at most {MAX_GROUP_USERS} users.")
 
 
 @pytest.mark.parametrize(

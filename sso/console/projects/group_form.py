@@ -4,15 +4,16 @@ from typing import Any
 
 from sso.console.document_forms import condition_rows
 from sso.console.document_forms.condition_rows import CONDITION_VALUES
+from sso.console.document_forms.field_texts import hidden_text
 from sso.console.document_forms.views import DocumentForm, is_table
 from sso.console.form_pages import Form
 from sso.console.form_values import split_list
-from sso.console.json_fields import read_condition
+from sso.console.json_fields import read_condition, read_object
 from sso.console.user_lookup import find_user_id
 from sso.console.visit import ConsoleVisit
 from sso.core.field_errors import FieldError
 from sso.perm.input.condition_notation import condition_text
-from sso.perm.input.groups import MAX_CONDITIONS
+from sso.perm.input.groups import MAX_CONDITIONS, MAX_GROUP_USERS
 
 MAX_SHOWN = 40  # conditions as rows: a form has at most 1000 fields
 
@@ -85,6 +86,18 @@ GROUP_FORM = DocumentForm(
 )
 
 
-async def read_users(visit: ConsoleVisit, text: str) -> list[str]:
-    """Returns the ids of users who are named by id or by e-mail address."""
-    return [await find_user_id(visit, name, "users") for name in split_list(text)]
+def members_text(user_ids: list[str], logins: dict[str, str]) -> Form:
+    """Returns the fields of the members: their names, and who they are, since an address may get another owner."""
+    names = {logins.get(user_id) or user_id: user_id for user_id in user_ids}
+    return {"users": "\n".join(names), "shown_users": hidden_text(names)}
+
+
+async def read_users(visit: ConsoleVisit, form: Form) -> list[str]:
+    """Returns the ids of users who are named by id or by e-mail address. Those that the form has shown stay the same.
+
+    Raises FieldError.
+    """
+    names, shown = split_list(form.get("users", "")), read_object(form.get("shown_users", ""), "users")
+    if len(names) > MAX_GROUP_USERS:  # each may be looked up
+        raise FieldError(("users",), f"must be at most {MAX_GROUP_USERS} users")
+    return [shown[name] if name in shown else await find_user_id(visit, name, "users") for name in names]

@@ -12,7 +12,7 @@ from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.form_values import split_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import applications_of, group_choices, name_of, path_of, project_page, read_project
-from sso.console.projects.group_form import GROUP_FORM, read_conditions, read_users
+from sso.console.projects.group_form import GROUP_FORM, members_text, read_conditions, read_users
 from sso.console.sections import PROJECTS
 from sso.console.tester_pages import add_tester
 from sso.console.user_lookup import with_user_ids
@@ -136,20 +136,19 @@ async def _body(visit: ConsoleVisit, form: Form, _variables: Variables, _: Edite
             {**item, "condition": await with_user_ids(visit, item["condition"], f"condition_{number}")}
             for number, item in enumerate(read_conditions(form)["conditions"], 1)
         ],
-        "users": await read_users(visit, form.get("users", "")),
+        "users": await read_users(visit, form),
     }
 
 
 async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
     project = await read_project(visit, variables["project_id"])
     base = path_of(project["id"])
-    logins: dict[str, str] = record.values["logins"]
     uses = uses_of(project, variables["group_id"])
     return {
         **project_page(project, "groups", record.values["title"], (f"{base}/groups", "Groups")),
         **await condition_page(visit, [item["condition"] for item in record.values["conditions"]]),
         "use_names": await visit.names({"application": [use["application_id"] for use in uses]}),
-        "users": "\n".join(logins.get(user_id) or user_id for user_id in record.values["users"]),
+        "members": members_text(record.values["users"], record.values["logins"]),
         "uses": uses,
     }
 
