@@ -1,10 +1,11 @@
 """Answers AuthZEN requests: finds the subjects, asks `CheckOperations`, and writes the decisions."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
+from sso.accounts.model import login_key
 from sso.core.errors import ApiError, NotFound
 from sso.core.ids import is_user_id
 from sso.perm.authzen.evaluations import Evaluation, EvaluationRequest
@@ -31,7 +32,7 @@ class AuthzenEndpoint:
     async def evaluate(
         self, caller: Caller, request: EvaluationRequest, facts: FactsReader | None = None
     ) -> dict[str, Any]:
-        evaluations = [await self._with_user(caller, item) for item in request.evaluations]
+        evaluations = await self._with_users(caller, request.evaluations)
         questions = [item.question for item in evaluations if item.question is not None]
         answers = iter(await self._checks.answer(caller, questions, facts, stop_after=request.stop_after))
         return decisions_json(request, evaluations, answers)
@@ -40,7 +41,7 @@ class AuthzenEndpoint:
         self, caller: Caller, evaluation: Evaluation, facts: FactsReader | None = None
     ) -> dict[str, tuple[str, ...]]:
         """Returns the rules that the subject has, by name, with their parameters. Raises Forbidden."""
-        evaluation = await self._with_user(caller, evaluation)
+        (evaluation,) = await self._with_users(caller, (evaluation,))
         if evaluation.question is None:
             return {}
         try:
@@ -73,7 +74,7 @@ class AuthzenEndpoint:
 
     async def list_resources(self, caller: Caller, search: Search, facts: FactsReader) -> dict[str, Any]:
         """Returns the resources of which an evaluation by the same caller says the same."""
-        evaluation = await self._with_user(caller, search.evaluation)
+        (evaluation,) = await self._with_users(caller, (search.evaluation,))
         after = search.page.after
         if after and search.type == "application" and not is_application_key(after):
             raise unknown_token()
@@ -83,21 +84,35 @@ class AuthzenEndpoint:
         page = await self._resources.find(caller, question, search.type, after, search.page.limit, facts)
         return results_page(search.type, page.ids, page.next)
 
-    async def _with_user(self, caller: Caller, evaluation: Evaluation) -> Evaluation:
-        """Finds the subject that is named by its login.
+    async def _with_users(self, caller: Caller, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+        """Finds the subjects that are named by their logins."""
+        logins = {item.login for item in evaluations if item.question is not None and item.login}
+        user_ids = await self._find_user_ids(caller, logins) if logins else {}
+        return [_with_user(item, user_ids) for item in evaluations]
 
-        A user learns nothing about the logins of other users; the credentials of an application name any user.
+    async def _find_user_ids(self, caller: Caller, logins: Collection[str]) -> dict[str, str]:
+        """Returns the ids of the users with these logins.
+
+        A user learns nothing about the logins of other users, so that only the own account is looked up. The
+        credentials of an application name any user.
         """
-        if evaluation.question is None or not evaluation.login:
-            return evaluation
-        user = await self._find_user(evaluation.login)
-        if user is None or caller.user_id not in ("", user.user_id):
-            return Evaluation(None, error=NotFound("user not found"))
-        return replace(evaluation, question=replace(evaluation.question, user_id=user.user_id))
+        if caller.user_id:
+            own = await self._find_user(caller.user_id)
+            return {login: own.user_id for login in logins if own is not None and login_key(login) == own.login_key}
+        users = {login: await self._find_user(login) for login in logins}
+        return {login: user.user_id for login, user in users.items() if user is not None}
+
+
+def _with_user(evaluation: Evaluation, user_ids: Mapping[str, str]) -> Evaluation:
+    if evaluation.question is None or not evaluation.login:
+        return evaluation
+    if evaluation.login not in user_ids:
+        return Evaluation(None, error=NotFound("user not found"))
+    return replace(evaluation, question=replace(evaluation.question, user_id=user_ids[evaluation.login]))
 
 
 def decisions_json(
-    request: EvaluationRequest, evaluations: list[Evaluation], answers: Iterator[CheckAnswer]
+    request: EvaluationRequest, evaluations: Sequence[Evaluation], answers: Iterator[CheckAnswer]
 ) -> dict[str, Any]:
     """Returns the response. ``answers`` are those of the evaluations that have a question."""
     decisions = list(_decisions(evaluations, answers, request.stop_after))
@@ -105,7 +120,7 @@ def decisions_json(
 
 
 def _decisions(
-    evaluations: list[Evaluation], answers: Iterator[CheckAnswer], stop_after: bool | None
+    evaluations: Sequence[Evaluation], answers: Iterator[CheckAnswer], stop_after: bool | None
 ) -> Iterator[dict[str, Any]]:
     for evaluation in evaluations:
         answer = CheckAnswer(False, evaluation.error) if evaluation.question is None else next(answers)

@@ -11,7 +11,8 @@ from sso.perm.input.validators import read_object, read_text
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
-_ANY = "1"  # an id in place of those that are searched for
+_ANY_SUBJECT = "*"  # in place of those that are searched for: it is no user's id, so that others are asked about
+_ANY_RESOURCE_ID = "1"
 _ANY_RESOURCE = {"project": "application"}  # a project is asked for at the central application, which has the id 1
 
 
@@ -37,14 +38,17 @@ def read_action_search(fields: dict[str, Any]) -> Search:
 def read_subject_search(fields: dict[str, Any]) -> Search:
     """The id of the subject, if there is one, is ignored: all subjects of its type are searched."""
     subject_type = read_type(fields, "subject")
-    any_subject = {**fields, "subject": {"type": subject_type, "id": _ANY}}
+    any_subject = {**fields, "subject": {"type": subject_type, "id": _ANY_SUBJECT}}
     evaluation = read_about(any_subject, (), *read_action(fields))
     return Search(evaluation, _read_page(fields.get("page", {})), subject_type)
 
 
 def read_resource_search(fields: dict[str, Any]) -> Search:
     resource_type = read_type(fields, "resource")
-    any_resource = {**fields, "resource": {"type": _ANY_RESOURCE.get(resource_type, resource_type), "id": _ANY}}
+    any_resource = {
+        **fields,
+        "resource": {"type": _ANY_RESOURCE.get(resource_type, resource_type), "id": _ANY_RESOURCE_ID},
+    }
     evaluation = read_about(any_resource, (), *read_action(fields))
     return Search(evaluation, _read_page(fields.get("page", {})), resource_type)
 

@@ -17,10 +17,13 @@ from sso.perm.stores.projects import read_project, resolve_project_id
 
 
 class TargetUser(Protocol):
-    """A user who is to become a member or an administrator of a project."""
+    """A user whom a request names, such as one who is to become a member or an administrator of a project."""
 
     @property
     def user_id(self) -> str: ...
+
+    @property
+    def login_key(self) -> str: ...
 
     @property
     def second_factors(self) -> tuple[str, ...]: ...

@@ -2,11 +2,19 @@
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
 
+from sso.perm.accepted_credentials import EndpointRule, Subject
+from sso.perm.authzen.endpoint import AuthzenEndpoint
+from sso.perm.authzen.evaluations import read_evaluations
+from sso.perm.authzen.search import read_subject_search
+from sso.perm.caller import Caller, _is_administrative
+from sso.perm.input.questions import Question
+from sso.perm.operations.checks import CheckAnswer
 from tests.kit.oauth import TOKEN, new_site
 from tests.kit.server import Server
 from tests.kit.timeline import Timeline
@@ -95,6 +103,28 @@ def test_subjects_are_named_by_id_or_login(shop: Shop) -> None:
     # A player who knows the id of another one does not learn the login from it, nor whether a login exists.
     assert shop.decide(**badge, user=shop.ann.login) == unknown
     assert shop.decide(**badge, user="nobody@example.com") == unknown
+
+
+async def test_user_who_names_many_logins_makes_one_lookup() -> None:
+    own, looked_up = SimpleNamespace(user_id="1001", login_key="ann@example.com"), []
+
+    class Checks:
+        async def answer(self, _caller: Caller, questions: list[Question], *_: object, **__: object) -> Any:
+            return [CheckAnswer(question.user_id == own.user_id) for question in questions]
+
+    async def find_user(name: str) -> Any:
+        looked_up.append(name)
+        return own if name == own.user_id else None
+
+    logins = [*(f"player{number}@example.com" for number in range(99)), "Ann@Example.com"]
+    items = [{"subject": {"type": "user", "id": login}} for login in logins]
+    shared = {"action": {"name": "sell"}, "resource": {"type": "application", "id": "10"}}
+    nothing = cast(Any, None)
+    endpoint = AuthzenEndpoint(cast(Any, Checks()), nothing, nothing, find_user)
+    answer = await endpoint.evaluate(Caller(own.user_id, None), read_evaluations({**shared, "evaluations": items}))
+    assert looked_up == [own.user_id]
+    unknown = {"decision": False, "context": {"error": {"status": 404, "message": "user not found"}}}
+    assert answer["evaluations"] == [*[unknown] * 99, {"decision": True}]
 
 
 def test_parameters_projects_and_unknown_types(shop: Shop) -> None:
@@ -229,6 +259,15 @@ def test_subjects_are_those_of_whom_an_evaluation_is_true(shop: Shop) -> None:
     project: dict[str, Any] = {"rule": "project.can_view_project", "resource": {"type": "project", "id": shop.project}}
     root = signed_in(shop.studio.root)
     assert {shop.ann.user_id, shop.studio.keeper.user_id} == set(search(shop, "subject", root, **project))
+
+
+@pytest.mark.parametrize("user_id", ["1", "1001"])
+def test_search_for_subjects_is_about_other_users(user_id: str) -> None:
+    """Whoever asks: a sign-in that is not accepted for administrative requests does not suffice."""
+    body = {"subject": {"type": "user"}, "action": {"name": "sell"}, "resource": {"type": "application", "id": "10"}}
+    fields = read_subject_search(body).request.check_fields()
+    rule = EndpointRule(Subject.USER_DATA, asks_questions=True, user_optional=True)
+    assert _is_administrative(rule, fields, user_id)
 
 
 def test_searches_have_no_gaps_and_no_repeats_while_rows_change(shop: Shop) -> None:
