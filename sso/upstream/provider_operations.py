@@ -14,20 +14,10 @@ from sso.core.field_errors import FieldError
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.core.records import Outcome
 from sso.db.transaction import Transaction
-from sso.upstream.model import (
-    GAME_CENTER_KEYS,
-    GOOGLE_PLAYER_URL,
-    GOOGLE_TOKEN_URL,
-    STEAM_APP_ID,
-    STEAM_ISSUER,
-    STEAM_WEB_API,
-    IdentityProvider,
-    secret_purpose,
-)
-from sso.upstream.provider_record import URLS, ProviderChanges, ProviderRecord, provider_json
+from sso.upstream.model import STEAM_APP_ID, IdentityProvider, secret_purpose
+from sso.upstream.provider_record import DEFAULTS, URLS, ProviderChanges, ProviderRecord, provider_json
 from sso.upstream.provider_store import TOPIC, delete_provider, insert_provider, lock_provider, update_provider
 
-TICKET_AGE_S = 300
 # The subjects of another issuer are other people, so links must not survive a change of these.
 FIXED = ("kind", "issuer", "userinfo_url")
 REQUIRED = {
@@ -40,16 +30,6 @@ REQUIRED = {
     "oidc_ticket": ("issuer", "client_id"),
 }
 _COLUMNS = ProviderChanges.model_fields.keys() - {"id", "client_secret"}
-DEFAULTS: dict[str, dict[str, Any]] = {
-    # By OpenID Connect, the provider has made sure that a verified address belongs to the person.
-    "oidc": {"scopes": ["openid", "email", "profile"], "trusted_email": True},
-    "oauth2": {},
-    "steam": {"issuer": STEAM_ISSUER, "name": "Steam"},
-    "steam_ticket": {"issuer": STEAM_WEB_API, "name": "Steam"},
-    "google_play": {"token_url": GOOGLE_TOKEN_URL, "userinfo_url": GOOGLE_PLAYER_URL, "name": "Google Play"},
-    "game_center": {"issuer": GAME_CENTER_KEYS, "name": "Game Center", "max_age": TICKET_AGE_S},
-    "oidc_ticket": {"max_age": TICKET_AGE_S},
-}
 
 
 class ProviderOperations(Struct, frozen=True):

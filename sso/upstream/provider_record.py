@@ -8,15 +8,36 @@ from pydantic import AfterValidator, Field
 from sso.core.certificates import UnusableCertificate, load_certificates
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.core.records import RecordModel, matching, without_control_characters
-from sso.upstream.model import CLAIMS, PROVIDER_ID, IdentityProvider
+from sso.upstream.model import (
+    CLAIMS,
+    GAME_CENTER_KEYS,
+    GOOGLE_PLAYER_URL,
+    GOOGLE_TOKEN_URL,
+    PROVIDER_ID,
+    STEAM_ISSUER,
+    STEAM_WEB_API,
+    IdentityProvider,
+)
 
 URLS = ("issuer", "authorization_url", "token_url", "userinfo_url", "jwks_uri")
 FLAGS = ("trusted_email", "trusted_second_factor", "keep_tokens", "create_users", "disabled")
 TEXTS = ("ticket_identity", "certificates")
+TICKET_AGE_S = 300
 MAX_TICKET_AGE_S = 86400
 MAX_CERTIFICATES = 32 * 1024
 MAX_SCOPES = 32
 MAX_POSITION = 2**53 - 1  # the largest integer that every JSON reader keeps exactly
+# The values of a new provider whose record does not have these fields.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    # By OpenID Connect, the provider has made sure that a verified address belongs to the person.
+    "oidc": {"scopes": ["openid", "email", "profile"], "trusted_email": True},
+    "oauth2": {},
+    "steam": {"issuer": STEAM_ISSUER, "name": "Steam"},
+    "steam_ticket": {"issuer": STEAM_WEB_API, "name": "Steam"},
+    "google_play": {"token_url": GOOGLE_TOKEN_URL, "userinfo_url": GOOGLE_PLAYER_URL, "name": "Google Play"},
+    "game_center": {"issuer": GAME_CENTER_KEYS, "name": "Game Center", "max_age": TICKET_AGE_S},
+    "oidc_ticket": {"max_age": TICKET_AGE_S},
+}
 
 
 def _check_word(text: str, max_length: int) -> str:
@@ -147,9 +168,14 @@ def provider_json(provider: IdentityProvider) -> dict[str, Any]:
 
 
 def exported_provider(provider: IdentityProvider) -> dict[str, Any]:
-    """Returns the record for a document, without the secret and without fields that have no value."""
+    """Returns the record for a document, without the secret and without fields that have no value.
+
+    A new provider gets the fields that are missing from its defaults, so those that have a default are always there.
+    """
     record = provider_json(provider)
-    always = ("id", "kind", "name", "scopes", "position")
-    return {name: record[name] for name in always} | {
-        name: record[name] for name in ("client_id", *URLS, *TEXTS, *FLAGS, "max_age", "claims") if record[name]
+    always = ("id", "kind", "name", "scopes", "position", "trusted_email", *DEFAULTS[provider.kind])
+    return {
+        name: record[name]
+        for name in dict.fromkeys((*always, "client_id", *URLS, *TEXTS, *FLAGS, "max_age", "claims"))
+        if name in always or record[name]
     }

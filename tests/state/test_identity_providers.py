@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sso.audit.trail import AuditFilter, read
 from sso.core.field_errors import FieldError
@@ -59,6 +60,28 @@ async def test_export_has_no_secret_and_can_be_applied(services: Services) -> No
     assert (await apply(services, *document["identity_providers"])).unchanged == 5
     await services.database.value(Statement("DELETE FROM identity_providers"))
     assert (await apply(services, *document["identity_providers"])).created == 5
+
+
+async def test_export_gives_a_new_installation_the_same_providers(services: Services) -> None:
+    oidc = {"kind": "oidc", "issuer": "https://a.example", "client_id": "c"}
+    play = {"id": "play", "kind": "google_play", "client_id": "c", "token_url": "", "userinfo_url": ""}
+    await apply(
+        services,
+        {"id": "trusted", **oidc},
+        {"id": "untrusted", **oidc, "trusted_email": False, "scopes": []},
+        {**DISCORD, "trusted_email": False},
+        {**CENTER, "id": "ios"},
+        {**STEAM, "issuer": "", "name": "Valve"},
+        play,
+        GAME,
+        {**oidc, "id": "ticket", "kind": "oidc_ticket"},
+    )
+    document = await export(services.database)
+    providers = await services.upstream.providers.list()
+    await services.database.value(Statement("DELETE FROM identity_providers"))
+    await apply(services, *document["identity_providers"])
+    assert await services.upstream.providers.list() == [replace(p, secret_sealed=None) for p in providers]
+    assert (await apply(services, *document["identity_providers"])).unchanged == len(providers)
 
 
 async def test_secret_is_encrypted_and_not_audited(services: Services) -> None:
