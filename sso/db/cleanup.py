@@ -7,7 +7,7 @@ import trio
 
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.db.known_users import REMEMBER_USERS
+from sso.db.known_users import REMEMBER_APPLICATIONS, REMEMBER_USERS
 from sso.db.statement import Statement
 
 INTERVAL_S = 60.0
@@ -156,8 +156,12 @@ _DELETE_UNUSED_CLIENTS = Statement(
             AND NOT (approved AND disabled)  -- an administrator has refused or disabled it, which stays known
             AND NOT EXISTS (SELECT FROM oauth_grants g WHERE g.client_id = c.client_id)
         LIMIT {MAX_ROWS} FOR UPDATE SKIP LOCKED),
-    deleted AS (DELETE FROM oauth_clients WHERE client_id IN (SELECT client_id FROM unused) RETURNING 1)
-    SELECT count(*) FROM deleted"""
+    deleted_clients AS (
+        DELETE FROM oauth_clients WHERE client_id IN (SELECT client_id FROM unused) RETURNING 1),
+    deleted AS (  -- the consents, which end with the clients
+        SELECT user_id, client_id FROM oauth_consents WHERE client_id IN (SELECT client_id FROM unused)
+    ), {REMEMBER_APPLICATIONS}
+    SELECT count(*) FROM deleted_clients"""
 )
 log = structlog.get_logger()
 

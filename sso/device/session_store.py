@@ -10,6 +10,7 @@ from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.core.ids import SECRET_TOKEN, digest, secret_token
 from sso.core.net import Address
 from sso.db.database import Database
+from sso.db.known_users import REMEMBER_USERS, delete_grants
 from sso.db.statement import Statement
 from sso.gsid.match_code import new_match_code
 from sso.gsid.model import Claim, Claimed
@@ -69,11 +70,12 @@ _ISSUE_TOKENS = Statement(
         SELECT s.* FROM game_sessions s WHERE s.gsid = :gsid AND s.claim_id = :claim_id AND s.status = 'delivered'
             AND s.claimed_until IS NOT NULL AND s.auth_time IS NOT NULL
             AND s.user_id = (SELECT user_id FROM locked_user) FOR UPDATE
-    ), replaced AS (
+    ), deleted AS (
         -- The grant of an earlier claim, whose answer was lost.
         DELETE FROM oauth_grants
         WHERE id = (SELECT grant_id FROM locked_session) AND id <> CAST(:claim_id AS text)
-    ), redeemed AS (
+        RETURNING client_id, user_id, act
+    ), {REMEMBER_USERS}, redeemed AS (
         UPDATE game_sessions s SET grant_id = :claim_id
         FROM locked_session l JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
         WHERE s.gsid = l.gsid AND NOT c.disabled
@@ -97,7 +99,7 @@ _BAN = Statement(
     """SELECT ban_in_force(u.bans, ARRAY[c.application_id]) FROM users u, oauth_clients c
     WHERE u.user_id = :user_id AND c.client_id = :client_id"""
 )
-_REVOKE_TOKENS = Statement("DELETE FROM oauth_grants WHERE id = :claim_id")
+_REVOKE_TOKENS = Statement(delete_grants("WHERE g.id = :claim_id"))
 
 
 def new_user_code() -> str:

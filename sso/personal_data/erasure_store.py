@@ -71,9 +71,11 @@ _LOCK_CLAIMED = Statement(
     """SELECT user_id FROM users WHERE user_id = :user_id AND deletion_by = 'erasing' AND deletion_due = :lease
     FOR UPDATE"""
 )
-# Users who were merged into this one are erased with it.
+# Users who were merged into this one are erased with it. The rows that others delete by adding used_applications come
+# first: an unfinished deletion of them is waited for, so that its used_applications are deleted, too.
 _DELETE_ROWS = tuple(
-    Statement(f"DELETE FROM {table} WHERE user_id = ANY (ARRAY({IDS_WITH_MERGED}))") for table in WITHOUT_FOREIGN_KEY
+    Statement(f"DELETE FROM {table} WHERE user_id = ANY (ARRAY({IDS_WITH_MERGED}))")
+    for table in ("account_events", "oauth_consents", "oauth_grants", *WITHOUT_FOREIGN_KEY)
 )
 _DELETE_MAILS = Statement(
     """WITH codes AS (DELETE FROM registration_codes WHERE login = :login)

@@ -1,7 +1,7 @@
 """Which applications a user has used, and requests to games that do not answer, or that must not be called."""
 
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,20 @@ from sso.core.encryption import Keyring
 from sso.db.cleanup import delete_expired
 from sso.db.clock_sync import measure_clock
 from sso.db.database import Database
+from sso.db.known_users import delete_grants
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.device.session_store import _REVOKE_TOKENS as REVOKE_TOKENS
+from sso.oauth.authorization.connected_site_store import ConnectedSites
+from sso.oauth.clients.store import delete_client
 from sso.personal_data.games import wiring
 from sso.personal_data.games.exports import GameExport
 from sso.personal_data.games.sender import LIMITS
 from sso.personal_data.games.used_application_store import used_applications
 from sso.services import Services, build
+from tests.kit.conditions import until_blocking
 from tests.kit.webhook_receiver import WebhookReceiver, webhook_receiver
+from tests.oauth.in_process import CREDENTIALS, apply_client, new_code, redeem
 
 ADD_APPLICATION = Statement(
     "INSERT INTO applications (application_id, name, settings) VALUES (:application_id, 'Tanks', :settings)"
@@ -33,6 +40,7 @@ OLD_SIGN_IN = Statement(
     FROM (VALUES ('signed_in', CAST(:application_id AS int)), ('banned', 51)) event (kind, app_id)"""
 )
 MERGE = Statement("UPDATE users SET merged_into = :into WHERE user_id = :user_id")
+DELETE_ALL_GRANTS = Statement(delete_grants(""))
 EVENTS = Statement("SELECT count(*) FROM account_events")
 
 
@@ -68,6 +76,89 @@ async def test_used_applications_outlive_the_history_and_include_those_of_merged
         assert [(one.subject_id, one.application_id) for one in used] == expected
         await delete_expired(database, history_days=90)
         assert await database.value(EVENTS) == 0
+
+
+async def let_expire(services: Services) -> None:
+    await services.database.run_sql("UPDATE oauth_grants SET expires = now() - interval '1 minute'", [])
+    await delete_expired(services.database)
+
+
+async def revoke(services: Services) -> None:
+    (grant,) = await services.database.run_sql("SELECT id FROM oauth_grants", [])
+    assert await services.oauth.token_store.revoke_grant(grant["id"], "shop")
+
+
+async def remove_site(services: Services) -> None:
+    (user,) = await services.database.run_sql("SELECT user_id FROM users", [])
+    await ConnectedSites(services.database).remove(user["user_id"], "shop")
+
+
+async def revoke_device(services: Services) -> None:
+    (grant,) = await services.database.run_sql("SELECT id FROM oauth_grants", [])
+    await services.database.value(REVOKE_TOKENS, claim_id=grant["id"])
+
+
+async def delete_site(services: Services) -> None:
+    await services.database.transaction(delete_client, "shop")
+
+
+async def move_site(services: Services) -> None:
+    await apply_client(services, application_id=51)
+
+
+async def disable_site(services: Services) -> None:
+    await apply_client(services, disabled=True)
+
+
+ENDS = [let_expire, revoke, remove_site, revoke_device, delete_site, move_site, disable_site]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
+async def test_use_of_a_site_is_remembered_when_its_grant_ends(
+    services: Services, end: Callable[[Services], Awaitable[None]]
+) -> None:
+    await add_application(services, 50, remove="https://game.example.com/")
+    await redeem(services, CREDENTIALS, await new_code(services, None, {"scope": "openid"}, application_id=50))
+    (user,) = await services.database.run_sql("SELECT user_id FROM users", [])
+    await end(services)
+    await services.database.run_sql("DELETE FROM oauth_grants", [])
+    used = await used_applications(services.database, user["user_id"])
+    assert [one.application_id for one in used] == [50]
+
+
+@pytest.mark.parametrize("registered_itself", [False, True])
+async def test_consent_is_remembered_when_the_site_is_deleted(services: Services, *, registered_itself: bool) -> None:
+    await add_application(services, 50, remove="https://game.example.com/")
+    await apply_client(services, application_id=50)
+    ann = await new_user(services, "ann")
+    run = services.database.run_sql
+    await run("INSERT INTO oauth_consents (user_id, client_id) VALUES ($1, 'shop')", [ann])
+    if registered_itself:
+        await run("UPDATE oauth_clients SET registered_by = 'open', registration_used = now() - interval '1 year'", [])
+        await delete_expired(services.database, client_days=90)
+    else:
+        await delete_site(services)
+    assert await run("SELECT FROM oauth_clients", []) == []
+    assert [one.application_id for one in await used_applications(services.database, ann)] == [50]
+
+
+async def test_erasure_waits_for_the_cleanup_and_deletes_what_it_remembers(services: Services) -> None:
+    await redeem(services, CREDENTIALS, await new_code(services, application_id=50))
+    run = services.database.run_sql
+    (user,) = await run("SELECT user_id FROM users", [])
+    cleaned = trio.Event()
+
+    async def clean(tx: Transaction) -> None:
+        assert await tx.rows(DELETE_ALL_GRANTS)
+        cleaned.set()
+        await until_blocking(tx)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(services.database.transaction, clean)
+        await cleaned.wait()
+        await run("UPDATE users SET disabled = true, deletion_due = now() WHERE user_id = $1", [user["user_id"]])
+        assert await services.erasure.erase_due() == 1
+    assert await run("SELECT FROM used_applications", []) == []
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.ports import ConnectedSite
 from sso.backchannel_logout.store import end_site_sessions
 from sso.db.database import Database
+from sso.db.known_users import REMEMBER_APPLICATIONS
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.signals.recording_store import forget_client
@@ -34,15 +35,19 @@ _NAME = Statement(
         AND (EXISTS (SELECT FROM oauth_grants g WHERE g.user_id = :user_id AND g.client_id = c.client_id)
             OR EXISTS (SELECT FROM oauth_consents k WHERE k.user_id = :user_id AND k.client_id = c.client_id))"""
 )
-# The application of the site is asked to remove the user's data when the account is erased.
-_REMEMBER_APPLICATION = Statement(
-    """INSERT INTO used_applications (user_id, application_id)
-    SELECT :user_id, application_id FROM oauth_clients WHERE client_id = :client_id AND application_id > 0
-    ON CONFLICT DO NOTHING"""
-)
 _REMOVE = tuple(
-    Statement(f"DELETE FROM {table} WHERE user_id = :user_id AND client_id = :client_id")
-    for table in ("oauth_codes", "game_sessions", "oauth_grants", "oauth_consents")
+    Statement(
+        f"""WITH deleted AS (
+            DELETE FROM {table} WHERE user_id = :user_id AND client_id = :client_id RETURNING user_id, client_id
+        ){then}
+        SELECT count(*) FROM deleted"""
+    )
+    for table, then in (
+        ("oauth_codes", ""),
+        ("game_sessions", ""),
+        ("oauth_grants", f", {REMEMBER_APPLICATIONS}"),
+        ("oauth_consents", f", {REMEMBER_APPLICATIONS}"),
+    )
 )
 
 
@@ -69,5 +74,4 @@ async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:
     for statement in _REMOVE:
         await tx.value(statement, user_id=user_id, client_id=client_id)
     if name is not None:
-        await tx.value(_REMEMBER_APPLICATION, user_id=user_id, client_id=client_id)
         await record_event(tx, user_id, EventKind.SITE_REMOVED, name=name)

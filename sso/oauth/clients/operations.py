@@ -99,6 +99,8 @@ class ClientOperations(Struct, frozen=True):
             return False
         if changed.keys() & _REDIRECTS:
             self._check_redirect_uris({**client, **values})
+        if "application_id" in changed:
+            await revocation_store.remember_application(tx, client_id)
         await store.update_client(tx, client_id, changed)
         before = {name: client[name] for name in changed}
         await trail.write(tx, actor, "client.save", client_id, _for_audit(before), _for_audit(changed))

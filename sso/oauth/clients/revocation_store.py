@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from sso.db.database import Database
-from sso.db.known_users import delete_grants
+from sso.db.known_users import REMEMBER_APPLICATIONS, delete_grants
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.oauth.clients.redirect_uris import is_redirect_uri
@@ -37,6 +37,13 @@ _REVOKE = tuple(
     )
 )
 _REVOKE_EXCHANGED = _delete_granted("oauth_grants", "client_id = :client_id AND cardinality(act) > 0")
+_REMEMBER_APPLICATION = Statement(
+    f"""WITH deleted AS (
+        SELECT user_id, client_id FROM oauth_grants WHERE client_id = :client_id
+        UNION SELECT user_id, client_id FROM oauth_consents WHERE client_id = :client_id
+    ), {REMEMBER_APPLICATIONS}
+    SELECT count(*) FROM deleted"""
+)
 # The users, and the sign-ins of users, of which a client may have many.
 _USER_TABLES = (
     "oauth_grants",
@@ -83,6 +90,14 @@ async def revoke_grants(tx: Runner, client_id: str) -> None:
     """
     for statement in _REVOKE:
         await tx.value(statement, client_id=client_id)
+
+
+async def remember_application(tx: Runner, client_id: str) -> None:
+    """Remembers which users have used the application of a client that is about to be deleted, or to get another one.
+
+    The caller holds the client's row ``FOR UPDATE``, so that no grant is created concurrently.
+    """
+    await tx.value(_REMEMBER_APPLICATION, client_id=client_id)
 
 
 async def revoke_exchanged_tokens(tx: Runner, client_id: str) -> None:

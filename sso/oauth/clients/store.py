@@ -14,7 +14,7 @@ from sso.db.sorted_pages import Page, PageQuery, SortColumn, SortedPages
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.oauth.clients.authentication import STRICT_METHODS, ClientCredentials, authenticate_client
-from sso.oauth.clients.revocation_store import revoke_grants
+from sso.oauth.clients.revocation_store import remember_application, revoke_grants
 from sso.oauth.model import Client, is_client_id
 from sso.oauth.recording.observation import note_client
 
@@ -201,6 +201,7 @@ async def mark_registration_used(tx: Runner, client_id: str) -> None:
 
 async def delete_client(tx: Transaction, client_id: str) -> None:
     """Deletes the client and everything that it was granted."""
+    await remember_application(tx, client_id)
     await revoke_grants(tx, client_id)
     await tx.value(_DELETE, client_id=client_id)
 
