@@ -9,6 +9,7 @@ import pytest
 from sso.audit.trail import AuditActor
 from sso.config import Settings
 from sso.core.encryption import Keyring
+from sso.core.field_errors import FieldError
 from sso.core.keys import GENERATE, private_pem
 from sso.perm.stores.applications import remove_application
 from sso.perm.stores.projects import remove_project, save_project
@@ -90,6 +91,39 @@ async def test_renamed_project_keeps_its_id(services: Services) -> None:
     assert exported["projects"][0]["id"] == "red_dawn"
     counts = await apply(services, exported)
     assert (counts.created, counts.changed) == (0, 0)
+
+
+async def test_title_of_a_renamed_project_is_reserved_where_its_export_is_applied(
+    services: Services, settings: Settings, keyring: Keyring, other_dsn: str
+) -> None:
+    await apply(services, {"projects": [{"title": "Red Dawn"}]})
+    await services.database.transaction(lambda tx: save_project(tx, AuditActor(), "red_dawn", {"title": "Blue Dusk"}))
+    exported = await export(services.database, ["projects"])
+    async with open_database(other_dsn, 2) as database:
+        other = build(settings, database, keyring)
+        await apply(other, exported)
+        with pytest.raises(FieldError, match="already used by another project"):
+            await apply(other, {"projects": [{"title": "Blue Dusk"}]})
+
+
+async def test_author_who_was_erased_is_left_out_and_stays_the_author(
+    services: Services, settings: Settings, keyring: Keyring, other_dsn: str
+) -> None:
+    users = [{"user_id": "1000", "login": "eve@example.com"}, {"user_id": "1001", "login": "bob@example.com"}]
+    await apply(services, {"users": users, "projects": [{"title": "Red Dawn", "author": "1000"}]})
+    before = await export(services.database, ["projects"])
+    author = before["projects"][0].pop("author")
+    await services.database.run_sql("DELETE FROM users WHERE user_id = $1", [author])
+    exported = await export(services.database, ["users", "projects"])
+    assert exported["projects"] == before["projects"]
+    for document in (exported, {"projects": [exported["projects"][0] | {"author": author}]}):
+        counts = await apply(services, document)
+        assert (counts.created, counts.changed) == (0, 0)
+    for stranger in ("1001", "1002", ""):
+        with pytest.raises(FieldError, match="author"):
+            await apply(services, {"projects": [exported["projects"][0] | {"author": stranger}]})
+    async with open_database(other_dsn, 2) as database:
+        await apply(build(settings, database, keyring), {"projects": exported["projects"]})
 
 
 async def test_export_leaves_out_removed_records(services: Services) -> None:

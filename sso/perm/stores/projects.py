@@ -117,8 +117,8 @@ async def create_project(
         author=author,
     )
     assert row is not None
-    names = sorted({project_id, *map(project_key, fields.get("aliases", ()))})
-    await tx.value(_ADD_NAMES, names=names, id=project_id)
+    names = {project_id, project_id_from_title(fields["title"]), *map(project_key, fields.get("aliases", ()))}
+    await tx.value(_ADD_NAMES, names=sorted(names), id=project_id)
     async with within_user_limits(tx, CENTRAL_APPLICATION_ID, await read_user_limits(tx, [ADMIN_ROLE])):
         for user_id in dict.fromkeys(filter(None, admins)):
             await tx.value(_ADD_MEMBER, id=project_id, user_id=user_id, role=ADMIN_ROLE)

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from sso.accounts.user_directory_store import read_logins
 from sso.audit.trail import AuditActor
 from sso.core.field_errors import FieldError, FieldPath
 from sso.db.transaction import Transaction
@@ -65,15 +66,20 @@ async def create_missing(
         with summary.at(part.location):
             user_ids = [await find_user_id(tx, name, ("admins", n)) for n, name in enumerate(part.admins)]
             admins[part.id] = list(dict.fromkeys(user_ids))
-            author = await find_user_id(tx, part.author, ("author",)) if part.author else ""
             row = await read_project(tx, part.id)
             if row is None:
+                author = await _find_author(tx, part)
                 without_settings = {name: value for name, value in part.fields.items() if name != "settings"}
                 await create_project(tx, actor, part.id, without_settings, author, admins[part.id])
                 summary.record(part.location, CREATED)
-            elif part.author is not None and row["author"] != author:
+            # The author of a project stays when the user has been erased.
+            elif part.author not in (None, row["author"]) and await _find_author(tx, part) != row["author"]:
                 raise FieldError(("author",), "cannot be changed")
     return admins
+
+
+async def _find_author(tx: Transaction, part: ProjectPart) -> str:
+    return await find_user_id(tx, part.author, ("author",)) if part.author else ""
 
 
 async def apply_settings(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts: list[ProjectPart]) -> None:
@@ -91,11 +97,16 @@ async def apply_settings(tx: Transaction, actor: AuditActor, summary: ApplySumma
 
 
 async def export(tx: Transaction) -> list[dict[str, Any]]:
-    """Exports the projects without administrators, which the section ``memberships`` has."""
+    """Exports the projects without administrators, which the section ``memberships`` has.
+
+    An author whom the section ``users`` does not have, such as an erased one, is left out.
+    """
     exported = []
-    for row in await list_projects(tx):
+    rows = await list_projects(tx)
+    logins = await read_logins(tx, {row["author"] for row in rows})
+    for row in rows:
         project: dict[str, Any] = {"id": row["id"]} if project_id_from_title(row["title"]) != row["id"] else {}
         project |= {name: row[name] for name in ("title", "description", "aliases", "settings")}
         project |= {"display_name": row["display_name"]} if row["display_name"] else {}
-        exported.append(project | ({"author": row["author"]} if row["author"] else {}))
+        exported.append(project | ({"author": row["author"]} if logins.get(row["author"]) else {}))
     return exported
