@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from sso.accounts.model import login_key
 from sso.core.ids import digest, secret_token
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -50,6 +51,14 @@ _LIST_INVITATIONS = Statement(
 _REVOKE_INVITATIONS = Statement(
     """DELETE FROM mailed_links WHERE purpose = 'invitation' AND expires > now()
         AND data ->> 'id' = ANY (CAST(:ids AS text[])) RETURNING digest"""
+)
+# Invitations and registrations have no user, and the address in their data.
+_DELETE_TO_ADDRESS = Statement(
+    """DELETE FROM mailed_links WHERE digest IN (
+        SELECT digest FROM mailed_links
+        WHERE user_id IS NULL AND (data ->> 'login' = :login OR data ->> 'login_key' = :login_key)
+        ORDER BY digest FOR UPDATE
+    )"""
 )
 _UNDO_LINKS = Statement(
     """SELECT data, expires FROM mailed_links WHERE user_id = :user_id AND purpose = 'email_undo' AND expires > now()
@@ -140,6 +149,11 @@ async def list_invitations(runner: Runner, after_us: int, after_id: str, limit: 
 async def revoke_invitations(runner: Runner, ids: Sequence[str]) -> int:
     """Returns how many could still be used."""
     return len(await runner.rows(_REVOKE_INVITATIONS, ids=ids))
+
+
+async def delete_links_to_address(runner: Runner, login: str) -> None:
+    """Deletes the links with which the owner of this address could create an account."""
+    await runner.value(_DELETE_TO_ADDRESS, login=login, login_key=login_key(login))
 
 
 async def list_undo_links(runner: Runner, user_id: str) -> list[Row]:

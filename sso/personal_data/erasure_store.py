@@ -8,7 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sso.accounts.bans.identity_store import forget_erased_user
+from sso.accounts.mailed_link_store import delete_links_to_address
 from sso.accounts.merged_user_store import IDS_WITH_MERGED
+from sso.accounts.model import login_key
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.personal_data.games.request_store import add_removals
@@ -48,15 +50,22 @@ _CLAIM = Statement(
 _AUDIT_IDS = Statement("SELECT coalesce(min(id), 0) AS first, coalesce(max(id), -1) AS last FROM audit")
 _ABOUT_USER = """((operation LIKE 'user.%' AND target = :user_id)
         OR (operation = 'permissions.save' AND target = application_id || '/' || :user_id))"""
-# Entries about the user lose their values, entries by the user the address; other values lose the login. Logins of
-# others that end or begin like this one stay: a user must not be able to change what the audit trail says about others.
+# Addresses that were invited or looked up when they had no user.
+_ADDRESSES = Statement(
+    "SELECT DISTINCT target FROM audit WHERE id >= :first AND id < :end AND position('@' IN target) > 0"
+)
+# Entries about the user lose their values, entries by the user the address; targets and other values lose the login.
+# Logins of others that end or begin like this one stay: a user must not be able to change what the audit trail says
+# about others.
 _SCRUB_AUDIT = Statement(
     f"""UPDATE audit SET address = CASE user_id WHEN :user_id THEN '' ELSE address END,
+        target = CASE WHEN target = ANY (CAST(:logins AS text[])) THEN 'erased' ELSE target END,
         before = CASE WHEN NOT {_ABOUT_USER}
             THEN CAST(regexp_replace(CAST(before AS text), :pattern, 'erased', 'g') AS jsonb) END,
         after = CASE WHEN {_ABOUT_USER} THEN CAST('{{"erased"\\: true}}' AS jsonb)
             ELSE CAST(regexp_replace(CAST(after AS text), :pattern, 'erased', 'g') AS jsonb) END
     WHERE id >= :first AND id < :end AND (user_id = :user_id OR {_ABOUT_USER}
+        OR target = ANY (CAST(:logins AS text[]))
         OR position(:login IN CAST(before AS text)) > 0 OR position(:login IN CAST(after AS text)) > 0)"""
 )
 # A guest has no login that entries about others could contain, so the indexes find all entries at once.
@@ -134,8 +143,10 @@ async def audit_ids(runner: Runner) -> tuple[int, int]:
 
 async def scrub_audit(runner: Runner, user: ClaimedUser, first: int, end: int) -> None:
     """Removes personal data of the user from the entries with these ids."""
+    rows, key = await runner.rows(_ADDRESSES, first=first, end=end), login_key(user.login)
+    logins = [row["target"] for row in rows if login_key(row["target"]) == key]
     json_login = orjson.dumps(user.login).decode()[1:-1]  # as in the text of a JSON document
-    values = {"user_id": user.user_id, "login": json_login, "pattern": _whole_login(json_login)}
+    values = {"user_id": user.user_id, "login": json_login, "pattern": _whole_login(json_login), "logins": logins}
     await runner.value(_SCRUB_AUDIT, **values, first=first, end=end)
 
 
@@ -160,7 +171,9 @@ async def erase_account(tx: Transaction, user: ClaimedUser) -> list[str]:
         await tx.value(statement, user_id=user.user_id)
     for person in people:
         await forget_addresses(tx, person.user_id)
-        await tx.value(_DELETE_MAILS, login=person.login)
+        if person.login:
+            await tx.value(_DELETE_MAILS, login=person.login)
+            await delete_links_to_address(tx, person.login)
         await forget_erased_user(tx, person.user_id)
     await tx.value(_REMEMBER, user_id=user.user_id)
     await tx.value(_DELETE_USER, user_id=user.user_id)

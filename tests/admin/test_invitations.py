@@ -89,3 +89,23 @@ async def test_nobody_invites_a_user_with_more_rights(services: Services) -> Non
         await call(services, "POST /invitations", {"login": "new@staff.example"})
     assert await services.users.get_by_login("new@staff.example") is None
     assert (await call(services, "POST /invitations", {"login": "new@staff.example"}, is_root=True)).status == 201
+
+
+async def test_erasure_deletes_the_invitations_of_the_address_and_its_audit_entries_lose_it(services: Services) -> None:
+    ann, other = "ann@example.com", "jo-ann@example.com"
+    for login in (ann, "Ann@EXAMPLE.com", ann, other):
+        await call(services, "POST /invitations", {"login": login})
+    (revoked, *_) = (await call(services, "GET /invitations")).members["data"]
+    await call(services, "DELETE /invitations/<invitation_id>", invitation_id=revoked["id"])
+    user = await add_user(services, login=ann)
+    run = services.database.run_sql
+    await run("UPDATE users SET disabled = true, deletion_due = now() WHERE user_id = $1", [user.user_id])
+    assert await services.erasure.erase_due() == 1
+    assert [one["login"] for one in (await call(services, "GET /invitations")).members["data"]] == [other]
+    assert await run("SELECT FROM mailed_links WHERE data ->> 'login' <> $1", [other]) == []
+    entries = await run("SELECT operation, target FROM audit WHERE operation LIKE 'invitation.%' ORDER BY id", [])
+    assert [tuple(entry) for entry in entries] == [
+        *[("invitation.create", "erased")] * 3,
+        ("invitation.create", other),
+        ("invitation.delete", "erased"),
+    ]
