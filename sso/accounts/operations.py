@@ -46,10 +46,12 @@ class UserOperations(Struct, frozen=True):
     passwords: PasswordChanges
 
     async def save(self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None) -> Outcome:
-        """Creates the user, or changes the one who has the id or the login."""
+        """Creates the user, or changes the one who has the id or the login. A closed account is disabled already."""
         user = await self.create_missing(tx, actor, record, password_hash)
         if not isinstance(user, User):
             return Outcome.CREATED
+        if record.disabled and user.disabled:  # an export says so, and the user may keep a closed account
+            record = record.model_copy(update={"disabled": None})
         changed = await self._change(tx, actor, user, record, password_hash)
         return Outcome.CHANGED if changed else Outcome.UNCHANGED
 

@@ -50,8 +50,5 @@ def exportable_fields(user: User) -> dict[str, Any]:
 
 
 def exported_user(user: User) -> dict[str, Any]:
-    """Returns the record for a document.
-
-    An account that its user has closed stays as it is: to disable it would take from them that they may keep it.
-    """
-    return exportable_fields(user) | ({"disabled": True} if user.disabled and not user.can_be_kept else {})
+    """Returns the record for a document. A closed account is disabled there, so that nothing revives it elsewhere."""
+    return exportable_fields(user) | ({"disabled": True} if user.disabled else {})

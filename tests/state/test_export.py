@@ -85,15 +85,29 @@ async def test_export_has_no_secret_in_any_form(filled: Services) -> None:
         assert secret not in text
 
 
+CLOSE = Statement(
+    """UPDATE users SET disabled = true, deletion_by = 'user', deletion_due = now() + interval '9 days'
+    WHERE user_id = '1001'"""
+)
+
+
 async def test_account_that_its_user_has_closed_can_be_kept_after_applying_an_export(filled: Services) -> None:
-    closed = "disabled = true, deletion_by = 'user', deletion_due = now() + interval '9 days'"
-    await filled.database.value(Statement(f"UPDATE users SET {closed} WHERE user_id = '1001' RETURNING 1"))
+    await filled.database.value(CLOSE)
     document = orjson.loads(orjson.dumps(await export(filled.database)))
     counts = await Applier(filled.database, filled.hasher, filled.operations).apply(parse(document))
     user = await filled.users.get("1001")
     assert user is not None
     assert (user.disabled, user.can_be_kept) == (True, True)
     assert (counts.created, counts.changed) == (0, 0)
+
+
+async def test_closed_account_is_not_revived_where_its_export_is_applied(filled: Services, other_dsn: str) -> None:
+    await filled.database.value(CLOSE)
+    document = await export(filled.database, ["users"])
+    async with open_database(other_dsn, 2) as elsewhere:
+        await Applier(elsewhere, filled.hasher, filled.operations).apply(parse(document))
+        disabled = await elsewhere.run_sql("SELECT user_id FROM users WHERE disabled", [])
+    assert {row["user_id"] for row in disabled} == {"1001", "9223372036854775807"}
 
 
 async def test_applying_an_export_changes_nothing(filled: Services) -> None:
