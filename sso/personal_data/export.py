@@ -1,5 +1,6 @@
 """The export of everything that is stored about a user, as a JSON document."""
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -15,16 +16,18 @@ from sso.audit.trail import AuditActor
 from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.transaction import Transaction
-from sso.personal_data.export_store import keep_user, read_lists, read_time
+from sso.personal_data.export_store import keep_user, read_lists, read_merged_ids, read_time
 
 EXPORT_SECONDS = 10.0
+MAX_MERGED_USERS = 100  # a document has the data of
 
 
 async def export_user(database: Database, user_id: str, actor: AuditActor | None = None) -> bytes:
-    """Returns the document as JSON. The export is added to the history, which it contains.
+    """Returns the document as JSON, with the data of users who were merged into the user.
 
-    That of an operator, the ``actor``, is also added to the audit trail. One export runs at a time, for all callers of
-    this process. Raises NotFound if the user has been erased.
+    The export is added to the history, which it contains. That of an operator, the ``actor``, is also added to the
+    audit trail. One export runs at a time, for all callers of this process. Raises NotFound if the user has been
+    erased.
     """
     with database.shares.limit_evaluation("personal data", f"user {user_id}"):
         return await database.long_transaction(EXPORT_SECONDS, _export_audited, user_id, actor)
@@ -38,17 +41,23 @@ async def _export_audited(tx: Transaction, user_id: str, actor: AuditActor | Non
 
 
 async def _export(tx: Transaction, user_id: str) -> bytes:
-    if not await keep_user(tx, user_id):  # an erasure waits until the export is done
+    if not await keep_user(tx, user_id):  # an erasure, a merge and its undo wait until the export is done
         raise NotFound
     await record_event(tx, user_id, EventKind.DATA_EXPORTED)
-    user = await get_user(tx, user_id)
-    lists = await read_lists(tx, user_id)
-    document = _document(user, {name: exported.entries for name, exported in lists.items()}) | {
-        "exported_at": _text(await read_time(tx)),
+    merged_ids, sizes = await read_merged_ids(tx, user_id), Counter[str]()
+    document = await _read_user(tx, user_id, sizes) | {"exported_at": _text(await read_time(tx))}
+    document["merged_users"] = [await _read_user(tx, merged, sizes) for merged in merged_ids[:MAX_MERGED_USERS]]
+    if len(merged_ids) > MAX_MERGED_USERS:
+        document["incomplete"].append("merged_users")
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2)
+
+
+async def _read_user(tx: Transaction, user_id: str, sizes: Counter[str]) -> dict[str, Any]:
+    lists = await read_lists(tx, user_id, sizes)
+    return _document(await get_user(tx, user_id), {name: exported.entries for name, exported in lists.items()}) | {
         # The lists that have further entries: those of the audit trail and of permissions are the oldest ones.
         "incomplete": sorted(name for name, exported in lists.items() if not exported.is_complete),
     }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2)
 
 
 def _document(user: User, lists: Mapping[str, orjson.Fragment]) -> dict[str, Any]:

@@ -1,13 +1,16 @@
 """The lists of an export, which PostgreSQL writes as JSON: the worker only passes the text on.
 
-A list has a bounded number of entries and bytes. Each statement finds its rows by an index.
+A list has a bounded number of entries and bytes; the users of an export share the bytes. Each statement finds its rows
+by an index.
 """
 
+from collections import Counter
 from datetime import datetime
 from typing import NamedTuple
 
 import orjson
 
+from sso.accounts.merged_user_store import IDS_WITH_MERGED
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.personal_data.tables import EXPORTED, VERSIONS_OF_USERS
@@ -74,6 +77,8 @@ def _table_statement(table: str) -> Statement:
             LEFT JOIN oauth_clients c USING (client_id) WHERE t.user_id = :user_id"""
         return _statement(("name", *columns), rows, columns[0], name=name)
     rows = f"SELECT {', '.join(columns)} FROM {table} WHERE user_id = :user_id"
+    if table == "user_merges":  # also those into the user
+        rows += f" UNION SELECT {', '.join(columns)} FROM user_merges WHERE into_id = :user_id"
     return _statement(columns, rows, columns[0], name=name)
 
 
@@ -117,8 +122,8 @@ _LISTS = {table: _table_statement(table) for table in EXPORTED} | {
     "permission_history": _PERMISSION_HISTORY,
 }
 
-
 _NOW = Statement("SELECT now()")
+_MERGED_IDS = Statement(f"SELECT user_id FROM ({IDS_WITH_MERGED}) ids WHERE user_id <> :user_id ORDER BY user_id")
 _KEEP_USER = Statement("SELECT true FROM users WHERE user_id = :user_id FOR KEY SHARE")
 
 
@@ -132,11 +137,18 @@ async def read_time(tx: Transaction) -> datetime:
     return time
 
 
-async def read_lists(tx: Transaction, user_id: str) -> dict[str, ExportedList]:
-    return {name: await _read_list(tx, statement, user_id) for name, statement in _LISTS.items()}
+async def read_merged_ids(tx: Transaction, user_id: str) -> list[str]:
+    """Returns the ids of all users who were merged into this one."""
+    return [row["user_id"] for row in await tx.rows(_MERGED_IDS, user_id=user_id)]
 
 
-async def _read_list(tx: Transaction, statement: Statement, user_id: str) -> ExportedList:
-    row = await tx.row(statement, user_id=user_id, entries=MAX_ENTRIES, bytes=MAX_BYTES)
+async def read_lists(tx: Transaction, user_id: str, sizes: Counter[str]) -> dict[str, ExportedList]:
+    """``sizes``: the bytes of the lists of the users before this one, to which this adds those of the user."""
+    return {name: await _read_list(tx, name, user_id, sizes) for name in _LISTS}
+
+
+async def _read_list(tx: Transaction, name: str, user_id: str, sizes: Counter[str]) -> ExportedList:
+    row = await tx.row(_LISTS[name], user_id=user_id, entries=MAX_ENTRIES, bytes=MAX_BYTES - sizes[name])
     assert row is not None
+    sizes[name] += len(row["entries"].encode()) - len("[]")
     return ExportedList(orjson.Fragment(row["entries"]), row["is_complete"])

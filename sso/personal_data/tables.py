@@ -11,7 +11,7 @@ EXPORTED = {
     "known_factors": ("expires",),
     "recovery_code_sets": ("created",),
     "device_keys": ("id", "algorithm", "created", "last_used"),
-    "user_merges": ("into_id", "at"),
+    "user_merges": ("user_id", "into_id", "at"),
     "passkeys": ("name", "transports", "created", "last_used"),
     "linked_identities": ("provider_id", "subject", "name", "created", "last_used"),
     "mailed_links": ("purpose", "created", "expires"),

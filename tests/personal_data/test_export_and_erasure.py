@@ -144,6 +144,24 @@ def test_export_contains_what_is_stored_and_no_secrets(server: Server, login: st
     assert server.sso("user", "export", "nobody@example.com", check=False).returncode == 1
 
 
+def test_export_contains_the_data_of_merged_users(server: Server, login: str) -> None:
+    first, middle = user_id_of(server, login), user_id_of(server, unique_user(server))
+    last_login = unique_user(server)
+    last = user_id_of(server, last_login)
+    for user_id, into in ((first, middle), (middle, last)):
+        server.sso("user", "merge", user_id, into, "--yes")
+    document = exported_by_page(server, last_login)
+    assert [one["account"]["user_id"] for one in document["merged_users"]] == sorted([first, middle])
+    data = next(one for one in document["merged_users"] if one["account"]["user_id"] == first)
+    assert data["account"]["login"] == login
+    assert data["sign_in"]["passkeys"][0]["name"] == "Phone"
+    assert "password_changed" in {event["kind"] for event in data["history"]}
+    assert {*document} - {*data} == {"exported_at", "merged_users"}
+    (merge,) = document["sign_in"]["merges"]
+    assert (merge["user_id"], merge["into_id"]) == (middle, last)
+    assert [(one["user_id"], one["into_id"]) for one in data["sign_in"]["merges"]] == [(first, middle)]
+
+
 def test_exports_of_one_user_are_limited(server: Server) -> None:
     with fresh_browser(server, unique_user(server)) as browser:
         browser.open_account()

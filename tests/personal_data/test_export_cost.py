@@ -13,6 +13,7 @@ from sso.db.transaction import Transaction
 from sso.personal_data import export
 from sso.personal_data.export import export_user
 from sso.services import Services
+from tests.kit.builders import add_user
 
 OTHERS = 20_000  # entries of other users in the audit trail
 FILL_AUDIT = Statement(
@@ -105,3 +106,20 @@ async def test_size_of_an_export_is_bounded(database: Database, services: Servic
     document = orjson.loads(text)
     assert 1 <= len(document["permissions"]["history"]) < 40
     assert document["incomplete"] == ["permission_history"]
+
+
+async def test_merged_users_share_the_size_of_an_export(
+    database: Database, services: Services, user_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "MAX_MERGED_USERS", 2)
+    merged = sorted([(await add_user(services)).user_id for _ in range(3)])
+    await database.run_sql("UPDATE users SET merged_into = $1 WHERE user_id = ANY ($2)", [user_id, merged])
+    await database.value(COMMITS)
+    for owner in (user_id, *merged):
+        await database.value(VERSIONS, user_id=owner)
+    text = await export_user(database, user_id)
+    assert len(text) < 10_000_000
+    document = orjson.loads(text)
+    assert document["incomplete"] == ["permission_history", "merged_users"]
+    assert [one["account"]["user_id"] for one in document["merged_users"]] == merged[:2]
+    assert [one["incomplete"] for one in document["merged_users"]] == [["permission_history"]] * 2
