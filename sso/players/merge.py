@@ -24,6 +24,7 @@ from sso.db.transaction import Transaction
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode, Written
 from sso.perm.stores.facts import read_service_rights
+from sso.personal_data.games.request_store import delete_answers
 from sso.players import merge_store as store
 from sso.players.merge_store import LINK_TABLES, PERMISSION_TABLES, UNDO_DAYS
 
@@ -120,6 +121,7 @@ class UserMerges:
             changed = await _move_back(tx, user_id, second, moved)
             if any(moved.get(name) for name in LINK_TABLES):
                 await revoke_and_record(tx, into)
+            await delete_answers(tx, into, user_id)
             await store.reopen_merged(tx, user_id, disabled=merge["was_disabled"])
             await store.mark_keys(tx, user_id)
             names = {"from": user_id, "into": into}

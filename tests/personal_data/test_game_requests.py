@@ -11,6 +11,7 @@ import trio
 from msgspec.structs import replace
 
 from sso.accounts.user_store import create_user
+from sso.audit.trail import AuditActor
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.db.cleanup import delete_expired
@@ -24,8 +25,11 @@ from sso.oauth.authorization.connected_site_store import ConnectedSites
 from sso.oauth.clients.store import delete_client
 from sso.personal_data.games import wiring
 from sso.personal_data.games.exports import GameExport
+from sso.personal_data.games.model import Sources, UsedApplication
+from sso.personal_data.games.request_store import RequestFilter, add_removals, list_requests
 from sso.personal_data.games.sender import LIMITS
 from sso.personal_data.games.used_application_store import used_applications
+from sso.players.merge import actor_mode
 from sso.services import Services, build
 from tests.kit.conditions import until_blocking
 from tests.kit.webhook_receiver import WebhookReceiver, webhook_receiver
@@ -159,6 +163,30 @@ async def test_erasure_waits_for_the_cleanup_and_deletes_what_it_remembers(servi
         await run("UPDATE users SET disabled = true, deletion_due = now() WHERE user_id = $1", [user["user_id"]])
         assert await services.erasure.erase_due() == 1
     assert await run("SELECT FROM used_applications", []) == []
+
+
+async def test_undo_of_a_merge_takes_the_answers_about_the_other_users_from_the_export(services: Services) -> None:
+    """A game may answer later, and has no effect."""
+    await add_application(services, 50, fetch="https://game.example.com/")
+    merges, mode = services.players.merges, actor_mode(AuditActor())
+    ann, other, first = [await new_user(services, name) for name in ("ann", "other", "first")]
+    for user_id in (ann, other, first):
+        await services.database.value(OLD_SIGN_IN, user_id=user_id, application_id=50)
+    await merges.merge(mode, first, other)
+    await services.game_data.exports.start(other)
+    await merges.merge(mode, other, ann)
+    await services.game_data.exports.start(ann)
+    await services.database.transaction(
+        lambda tx: add_removals(tx, [UsedApplication(other, 50, "", Sources((), (), ("https://game.example.com/",)))])
+    )
+    exported = (await services.game_data.exports.read(ann)).requests
+    assert {request.subject_id for request in exported} == {ann, other, first}
+    await merges.unmerge(mode, ann, other)
+    assert [request.subject_id for request in (await services.game_data.exports.read(ann)).requests] == [ann]
+    exported = (await services.game_data.exports.read(other)).requests
+    assert {request.subject_id for request in exported} == {other, first}
+    removals = await list_requests(services.database, RequestFilter(kind="remove"), 2**63 - 1, 10)
+    assert [request.subject_id for request in removals] == [other]
 
 
 @asynccontextmanager

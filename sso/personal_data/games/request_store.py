@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from sso.accounts.merged_user_store import IDS_WITH_MERGED
 from sso.core.ids import record_id
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
@@ -34,6 +35,10 @@ _ADD = Statement(
         now() + make_interval(days => CAST(:kept_days AS int)))"""
 )
 _DELETE_EXPORT = Statement("DELETE FROM data_requests WHERE user_id = :user_id AND export_id IS NOT NULL")
+_DELETE_ANSWERS = Statement(
+    f"""DELETE FROM data_requests
+    WHERE user_id = :owner_id AND export_id IS NOT NULL AND subject_id = ANY (ARRAY({IDS_WITH_MERGED}))"""
+)
 _EXPORT = Statement(
     f"""SELECT {_COLUMNS} FROM data_requests r JOIN applications a USING (application_id)
     WHERE r.user_id = :user_id AND r.export_id IS NOT NULL AND r.expires > now()
@@ -89,6 +94,14 @@ async def add_export(tx: Transaction, user_id: str, applications: Sequence[UsedA
             kept_days=EXPORT_DAYS,
         )
     tx.publish_after_commit(TOPIC)
+
+
+async def delete_answers(tx: Transaction, owner_id: str, user_id: str) -> None:
+    """Deletes from the export of ``owner_id`` what games were asked about another user, or users merged into that one.
+
+    The caller has locked the owner, so that no export is started concurrently. A request on its way has no effect.
+    """
+    await tx.value(_DELETE_ANSWERS, owner_id=owner_id, user_id=user_id)
 
 
 async def add_removals(tx: Transaction, applications: Sequence[UsedApplication]) -> None:
