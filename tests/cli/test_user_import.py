@@ -244,7 +244,7 @@ def test_file_that_cannot_be_read_changes_nothing(studio: Server, source: str, t
     assert query(studio, "SELECT FROM users WHERE login_key = 'a@b.example'") == []
 
 
-def test_lines_that_are_no_users_are_skipped_with_a_reason(studio: Server) -> None:
+def test_lines_that_are_no_users_are_skipped_with_a_reason(studio: Server, tmp_path: Path) -> None:
     lines = ["nonsense", "[1]", '{"nick": "x"}', '{"login": "l@move.example", "nick": "\\ud800"}', "", '{"login": 1}']
     lines += [
         '{"login": "big@move.example", "meta": {"x": "' + "y" * 70_000 + '"}}',
@@ -255,8 +255,15 @@ def test_lines_that_are_no_users_are_skipped_with_a_reason(studio: Server) -> No
     lines.append('{"login": "f@move.example", "meta": ' + '{"x":' * 63 + "1" + "}" * 63 + "}")
     lines.append('{"login": "django@move.example", "password_hash": "!x9"}')
     lines.append('{"login": "c@move.example", "password_hash": "md5$salt$0123456789abcdef0123456789abcdef"}')
-    done = sso(studio, "import", "users", "-", "--from", "jsonl", stdin="\n".join(lines)).output
-    assert done.startswith("created 1, updated 0, unchanged 0, skipped 11\n")
+    lines.append('{"login": "s\\ud800@move.example", "user_id": "\\udfff"}')
+    lines.append('{"login": "n@move.example", "user_id": ' + "9" * 30 + ', "\\ud800": 1}')
+    report = tmp_path / "report.jsonl"
+    command = ("import", "users", "-", "--from", "jsonl", "--report", str(report))
+    done = sso(studio, *command, stdin="\n".join(lines)).output
+    assert done.startswith("created 1, updated 0, unchanged 0, skipped 13\n")
+    entries = [orjson.loads(line) for line in report.read_text().splitlines()]
+    assert len(entries) == 14
+    assert "s?@move.example" in {entry["login"] for entry in entries}
     for text in ("has a NUL character", "at most 10000 values", "at most 64 levels", "no password that can be used"):
         assert text in done
     for text in ("expected JSON (first: line 1)", "expected an object (first: line 2)", "64 KiB (first: line 7)"):

@@ -1,6 +1,7 @@
 """Sends the users of a file in batches, and counts what becomes of them."""
 
 import hashlib
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import IO
 
@@ -128,7 +129,9 @@ class ImportRun:
                 "user_id": result.get("user_id"),
                 "notes": notes,
             }
-            self._log.write(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE, default=str))
+            # A user who is skipped may have lone surrogates and numbers of any length, which orjson refuses to write.
+            text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=str)
+            self._log.write(text.encode(errors="replace") + b"\n")
 
 
 def _measure(record: Fields) -> tuple[int, str]:
