@@ -10,12 +10,12 @@ import re
 from collections import OrderedDict
 from typing import Any
 
-import orjson
 import trio
 from msgspec import Struct, field
 
 from sso.core.outgoing_http import AddressRefused, NoAnswer, OutgoingAnswer, OutgoingClient, UnusableAnswer
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
+from sso.core.untrusted_json import read_json
 
 MAX_DOCUMENTS = 1000  # in this worker
 DEFAULT_AGE_S, MIN_AGE_S, MAX_AGE_S = 300, 60, 3600
@@ -111,9 +111,9 @@ def _read(answer: OutgoingAnswer) -> dict[str, Any]:
     if not _JSON.fullmatch(answer.headers.get("content-type", "")):
         raise DocumentUnavailable("expected the content type application/json")
     try:
-        document = orjson.loads(answer.body)
-    except orjson.JSONDecodeError:
-        document = None
+        document = read_json(answer.body)
+    except ValueError as error:
+        raise DocumentUnavailable(f"the document {error}") from None
     if not isinstance(document, dict):
         raise DocumentUnavailable("expected a JSON object")
     return document

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
 from msgspec import Struct
 
 from sso.core.outgoing_http import AddressRefused, NoAnswer, OutgoingClient, OutgoingLimits, UnusableAnswer
 from sso.core.outgoing_url import is_outgoing_url
 from sso.core.receiver_addresses import ReceiverAddresses
+from sso.core.untrusted_json import read_json
 from sso.upstream.errors import InvalidAnswer, ProviderUnavailable
 
 LIMITS = OutgoingLimits(timeout_s=10.0, max_bytes=256 * 1024, max_requests=32)
@@ -29,8 +29,8 @@ class ProviderAnswer(Struct, frozen=True):
     def json(self) -> dict[str, Any]:
         """Returns the JSON object of the answer. Raises InvalidAnswer if it is not one."""
         try:
-            value = orjson.loads(self.body)
-        except orjson.JSONDecodeError:
+            value = read_json(self.body)
+        except ValueError:
             value = None
         if not isinstance(value, dict):
             raise InvalidAnswer(f"{self.url}: expected a JSON object, status {self.status}")

@@ -9,18 +9,17 @@ import binascii
 import json
 import math
 import re
-from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 from pydantic import JsonValue
 
 from sso.core.errors import ApiError
+from sso.core.untrusted_json import MAX_LEVELS, count_openings, has_too_many_levels, without_escapes, without_strings
 
 JSON: TypeAlias = JsonValue
 
 MAX_BYTES = 256 * 1024
-MAX_LEVELS = 64
 MAX_VALUES = 10_000  # in a JSON body: limits the time for parsing many tiny values
 MAX_SCHEMA_VALUES = 65_536  # in permission schemas
 MAX_FORM_FIELDS = 1000  # also at the top of a JSON body
@@ -41,10 +40,6 @@ _TYPES = {"application/json", _FORM}
 _NONCHARACTER = re.compile(
     rb"\xef(?:\xb7[\x90-\xaf]|\xbf[\xbe\xbf])|[\xf0-\xf4][\x8f\x9f\xaf\xbf]\xbf[\xbe\xbf]",
 )
-
-_OPENING, _CLOSING = b"[{", b"]}"
-_STEPS = bytes.maketrans(_OPENING + _CLOSING, b"\x01\x01\xff\xff")  # one level down; one level up, as a signed byte
-_NO_BRACKET = bytes(set(range(256)) - set(_OPENING + _CLOSING))
 
 _BAD_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _LONGEST_INTEGER = len(str(-(2**63)))
@@ -118,7 +113,7 @@ def _is_form(content_type: str | None, require_type: bool) -> bool:
 
 
 def _parse_json(raw: bytes, max_values: int) -> dict[str, JSON]:
-    openings = raw.count(b"[") + raw.count(b"{")
+    openings = count_openings(raw)
     if openings > MAX_LEVELS or openings + raw.count(b",") > max_values:
         _check_structure(raw, max_values)  # before parsing: the parser recurses
     try:
@@ -137,16 +132,14 @@ def _parse_json(raw: bytes, max_values: int) -> dict[str, JSON]:
 
 
 def _check_structure(raw: bytes, max_values: int) -> None:
-    """Counts levels and values without parsing. Exact up to the first syntax error, where the parser stops anyway."""
-    # Without pairs of backslashes, a backslash before a quote is an escape. Every second part is then inside a string.
-    parts = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if parts.count(b'"') > 4 * max_values:  # a value has two for its key and two for itself
+    """Counts levels and values without parsing."""
+    unescaped = without_escapes(raw)
+    if unescaped.count(b'"') > 4 * max_values:  # a value has two for its key and two for itself
         raise InvalidBody(f"must have at most {max_values} values")
-    outside = b"".join(parts.split(b'"')[::2])
-    steps = outside.translate(_STEPS, _NO_BRACKET)
-    if outside.count(b",") + steps.count(1) > max_values:
+    outside = without_strings(unescaped)
+    if outside.count(b",") + count_openings(outside) > max_values:
         raise InvalidBody(f"must have at most {max_values} values")
-    if any(map(MAX_LEVELS.__lt__, accumulate(memoryview(steps).cast("b")))):
+    if has_too_many_levels(outside):
         raise InvalidBody(f"must have at most {MAX_LEVELS} levels")
 
 

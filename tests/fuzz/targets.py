@@ -1,8 +1,10 @@
 """All targets, by their names."""
 
-from tests.fuzz import http_targets, record_targets, token_targets
+from tests.fuzz import authorization_targets, http_targets, record_targets, token_targets
 from tests.fuzz.target import Target
 
 TARGETS: dict[str, Target] = {
-    target.name: target for target in (*http_targets.TARGETS, *token_targets.TARGETS, *record_targets.TARGETS)
+    target.name: target
+    for module in (http_targets, token_targets, authorization_targets, record_targets)
+    for target in module.TARGETS
 }

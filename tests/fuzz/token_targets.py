@@ -6,7 +6,6 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -33,7 +32,6 @@ from sso.core.keys import (
 from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.clients.authentication import bearer_token, client_credentials
 from sso.oauth.clients.profiles import RULES
-from sso.oauth.clients.redirect_uris import Redirect, browser_origin, match_post_logout_redirect_uri, match_redirect_uri
 from sso.oauth.tokens.dpop import DpopProofs
 from sso.perm.credentials.service_jwt import claimed_application_id
 from sso.upstream.id_token_verifier import IdTokenVerifier
@@ -168,25 +166,6 @@ def passkey_answer(data: bytes) -> None:
     verification._verify_registration(_RELYING_PARTY, answer)
 
 
-_HOSTS, _URIS = ("site.example", "http://plain.example"), ("https://site.example/callback?x=1", "http://127.0.0.1/cb")
-
-
-def redirect_uri(data: bytes) -> None:
-    """What is accepted leads to a host of the client in the eyes of another parser, too."""
-    uri = data.decode("latin1")
-    browser_origin(uri)
-    for uris in ((), _URIS):
-        hosts = () if uris else _HOSTS
-        redirect = match_redirect_uri(uri, hosts, uris)
-        if isinstance(redirect, Redirect):
-            parts = urlsplit(redirect.with_parameters(code="c"))
-            allowed = ("site.example", "plain.example", "127.0.0.1")
-            promise(parts.hostname in allowed and parts.username is None, "the redirect leads elsewhere")
-            promise(uri.isascii() and uri.isprintable() and not parts.fragment, "the redirect has strange characters")
-            promise(redirect.loopback_port is None or 0 < redirect.loopback_port < 65536, "there is no such port")
-        match_post_logout_redirect_uri(uri, hosts, uris, allow_http=False)
-
-
 _CLAIMS = (
     b'"exp":1700000300',
     b'"iat":1699999990',
@@ -249,23 +228,6 @@ _CBOR_WORDS = (
     b"\x80",
     b"\x84" * 5,
 )
-_URI_WORDS = (
-    b"https://",
-    b"http://",
-    b"site.example",
-    b"@",
-    b"\\",
-    b":443",
-    b":65536",
-    b"#",
-    b"%0a",
-    b"%2f",
-    b"?code=",
-    b"&",
-    b"[::1]",
-    b"/callback?x=1",
-)
-
 TARGETS = (
     Target(jwt_text, (InvalidToken,), (b".", b"e30", b"=", b"eyJhbGciOiJFZERTQSJ9", b"-", b"_"), 20 * 1024),
     Target(jwt_claims, (InvalidToken,), _CLAIMS, 12 * 1024),
@@ -282,5 +244,4 @@ TARGETS = (
         (b'"rawId":"', b'"response":{', b'"clientDataJSON":"', b"AAAA", b"e30"),
         24 * 1024,
     ),
-    Target(redirect_uri, (), _URI_WORDS, 4096),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.kit.fapi import new_fapi_client
-from tests.kit.oauth import ACR_MFA, ACR_PASSWORD, Browser, Site, new_browser, new_site, query_of
+from tests.kit.oauth import ACR_MFA, ACR_PASSWORD, PAR, Browser, Site, error_of, new_browser, new_site, query_of
 from tests.kit.server import Server
 
 USER_CLAIMS = {"email", "email_verified", "name", "nickname", "preferred_username", "locale", "updated_at"}
@@ -51,6 +51,11 @@ def test_claims_of_the_scopes_stay(oidc: Site, browser: Browser) -> None:
     assert found == (with_email, {*with_email, "name"})
 
 
+def in_lists(text: str, levels: int = 300) -> str:
+    """Returns the text with a value of so many levels."""
+    return text % ("[" * levels + "]" * levels)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -60,6 +65,7 @@ def test_claims_of_the_scopes_stay(oidc: Site, browser: Browser) -> None:
         '{"id_token": {"sub": {"values": ["1", "2"]}}}', '{"id_token": {"acr": {"values": [1]}}}', "[" * 4000,
         '{"id_token": {"é": ' + "9" * 4090, '{"id_token": {"sub": {"value": "\\u0000"}}}',
         '{"id_token": {"acr": {"essential": true, "values": ["a b"]}}}',
+        in_lists('{"userinfo": {"email": {"value": %s}}}'), in_lists('{"id_token": {"name": {"values": %s}}}'), in_lists('{"other": %s}', 64),
     ],
 )  # fmt: skip
 def test_malformed_parameter_is_refused(oidc: Site, browser: Browser, text: str) -> None:
@@ -105,6 +111,13 @@ def test_users_are_asked_for_claims_as_for_their_scopes(server: Server) -> None:
 def test_strict_client_has_no_such_parameter(site: Site, browser: Browser) -> None:
     tokens = site.tokens(browser, claims="malformed")
     assert "email" not in site.userinfo(tokens["access_token"]).json()
+
+
+def test_deeply_nested_parameter_cannot_be_pushed(server: Server) -> None:
+    site = new_site(server, profile="oidc")
+    claims = in_lists('{"userinfo": {"email": {"value": %s}}}')
+    answer = site.http.post(PAR, data=site.query(claims=claims), headers=site.basic())
+    assert error_of(answer) == (400, "invalid_request"), answer.text
 
 
 def test_parameter_can_be_pushed(server: Server, browser: Browser) -> None:

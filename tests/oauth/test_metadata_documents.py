@@ -7,8 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
+from sso.core.keys import public_jwk
 from sso.core.path_ids import path_id
 from tests.kit import postgres
+from tests.kit.client_assertions import KEYS
 from tests.kit.document_host import DocumentHost, document_host
 from tests.kit.oauth import PAR, Browser, Site, close_all, new_browser, new_site, pkce, query_of
 from tests.kit.registration_of_clients import RegistrationService, registration_service
@@ -39,6 +41,13 @@ def document_site(service: RegistrationService, host: DocumentHost, path: str, *
     document = {"client_id": host.url(path), "redirect_uris": ["https://agent.example.net/cb"], **changes}
     client_id = host.put(path, {name: value for name, value in document.items() if value is not None})
     return Site(service.server, client_id, None, "https://agent.example.net/cb", "oidc")
+
+
+def nested_jwks(levels: int) -> dict[str, Any]:
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return {"keys": [{**public_jwk(KEYS["ES256"].public_key(), "key"), "other": value}]}
 
 
 def reason_of(page: httpx.Response) -> str:
@@ -116,6 +125,7 @@ def test_documents_that_are_refused(service: RegistrationService, browser: Brows
         "/none.json": ({"redirect_uris": None}, "redirect_uris"),
         "/name.json": ({"client_name": "Dragon-F0rum"}, "client_name"),
         "/bidi.json": ({"client_name": "a\u202eb"}, "client_name"),
+        "/keys.json": ({"token_endpoint_auth_method": "private_key_jwt", "jwks": nested_jwks(300)}, "64 levels"),
         "/large.json": ({"software_id": "x" * 6000}, "more than 5120 bytes"),
     }
     for path, (changes, reason) in refused.items():
@@ -130,11 +140,17 @@ def test_documents_that_are_refused(service: RegistrationService, browser: Brows
         "https://agent.example.net": "must have a path",
         "https://agent.example.net/a/../b.json": "dot segments",
         f"https://user@127.0.0.1:{host.port}/x.json": "https://",
+        "https://[x/y": "https://",
+        "https://[1.2.3.4]/client.json": "https://",
+        "https://agent.example.net:x/client.json": "https://",
+        "https://agent.example.net:99999/client.json": "https://",
         "https://169.254.169.254/latest/meta-data": "not allowed",
     }
     for client_id, reason in outside.items():
         site = Site(service.server, client_id, None, "https://agent.example.net/cb", "oidc")
         assert reason in reason_of(browser.authorize(site)), client_id
+        pushed = site.http.post(PAR, data=site.query())
+        assert (pushed.status_code, pushed.json()["error"]) == (400, "invalid_request"), client_id
         answer = site.redeem("x" * 43, headers={}, client_id=client_id)
         assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client"), client_id
     assert "/target.json" not in host.requests

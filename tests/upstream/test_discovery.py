@@ -73,6 +73,13 @@ async def test_http_is_refused_while_the_base_url_is_https(provider: CodeProvide
     assert provider.requests == []
 
 
+def test_deeply_nested_answer_is_refused() -> None:
+    """It could not be stored."""
+    answer = ProviderAnswer("https://idp.example/token", 200, b'{"scope":' + b"[" * 64 + b"]" * 64 + b"}")
+    with pytest.raises(InvalidAnswer, match="expected a JSON object"):
+        answer.json()
+
+
 async def test_redirect_is_not_followed(provider: CodeProvider) -> None:
     client = client_of("127.0.0.0/8")
     url = f"{provider.url}/authorize?code_challenge_method=S256&state=s&redirect_uri={provider.url}/jwks"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from sso.core.untrusted_json import read_json
 from sso.oauth.errors import AuthorizationError
 from sso.oauth.tokens.claims import SCOPES_OF_CLAIMS
 
@@ -30,9 +31,9 @@ def parse_claims(text: str | None) -> RequestedClaims:
     if text is None:
         return RequestedClaims()
     try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        raise _malformed("claims", "expected a JSON object") from None
+        value = read_json(text)
+    except ValueError as error:
+        raise _malformed("claims", str(error)) from None
     members = _object(value, "claims")
     requests = {target: _requests(members.get(target), f"claims.{target}") for target in TARGETS}
     stored = {target: _user_claims(requests[target]) for target in TARGETS}

@@ -140,3 +140,8 @@ def test_short_text_of_a_condition_has_lists_of_a_limited_length() -> None:
     with pytest.raises(FieldError, match=r"condition\.uid: must have at most 5000 parts in this form"):
         parse_condition([f"uid={parts},1"], ("condition",))
     assert condition_text({"uid": ["1"] * (MAX_LISTED + 1)}).startswith("{")
+
+
+def test_json_in_a_short_text_has_at_most_64_levels() -> None:
+    with pytest.raises(FieldError, match="condition: expected JSON"):
+        parse_condition(["tag=beta", '{"and":' + "[" * 300 + "]" * 300 + "}"], ("condition",))
