@@ -1,7 +1,6 @@
 """sso login"""
 
 import sys
-from urllib.parse import urlsplit
 
 import click
 
@@ -10,6 +9,7 @@ from sso.cli.echo import echo
 from sso.cli.server_choice import chosen_server
 from sso.cli.standard_input import read_line
 from sso.core.printable import printable
+from sso.core.urls import split_url
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -83,8 +83,8 @@ def _require_server(ctx: click.Context) -> str:
 
 def check_url(url: str) -> None:
     """Raises UsageError for a URL to which a password must not be sent."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("https", "http") or not parts.hostname or parts.path or parts.query:
+    parts = split_url(url)
+    if parts is None or parts.scheme not in ("https", "http") or not parts.hostname or parts.path or parts.query:
         raise click.UsageError("--server: expected an address such as https://sso.example.com")
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         raise click.UsageError("--server: expected https, except for this machine")

@@ -35,6 +35,13 @@ def parse_address(text: str) -> Address:
     return _unmapped(_read_address(text))
 
 
+def is_ipv6(text: str) -> bool:
+    try:
+        return isinstance(_read_address(text), IPv6Address)
+    except ValueError:
+        return False
+
+
 def parse_network(text: str) -> Network:
     """Returns a network. Without a mask it is a single address; host bits are cleared."""
     if not isinstance(text, str):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from typing import assert_never
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 from quart.blueprints import BlueprintSetupState
@@ -12,6 +12,7 @@ from sso.accounts.login.form import LoginForm
 from sso.accounts.session_store import Session
 from sso.accounts.visitor import Visitor
 from sso.core.field_errors import FieldError
+from sso.core.urls import split_url
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
 from sso.oauth.authorization.authorize import AskConsent, Authorize, Outcome, ShowSignIn
@@ -229,7 +230,8 @@ def _third_party(authorization: AuthorizationRequest) -> str:
     if not client.registered_by:
         return ""
     if client.registered_by == DOCUMENT:
-        return urlsplit(client.client_id).netloc
+        address = split_url(client.client_id)
+        return address.netloc if address else ""
     return redirect.origin.partition("://")[2]
 
 

@@ -65,7 +65,8 @@ def in_lists(text: str, levels: int = 300) -> str:
         '{"id_token": {"sub": {"values": ["1", "2"]}}}', '{"id_token": {"acr": {"values": [1]}}}', "[" * 4000,
         '{"id_token": {"é": ' + "9" * 4090, '{"id_token": {"sub": {"value": "\\u0000"}}}',
         '{"id_token": {"acr": {"essential": true, "values": ["a b"]}}}',
-        in_lists('{"userinfo": {"email": {"value": %s}}}'), in_lists('{"id_token": {"name": {"values": %s}}}'), in_lists('{"other": %s}', 64),
+        in_lists('{"userinfo": {"email": {"value": %s}}}'),
+        in_lists('{"id_token": {"name": {"values": %s}}}'), in_lists('{"other": %s}', 64),
     ],
 )  # fmt: skip
 def test_malformed_parameter_is_refused(oidc: Site, browser: Browser, text: str) -> None:

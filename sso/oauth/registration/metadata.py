@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError
 
 from sso.core.field_errors import FieldError
+from sso.core.urls import split_url
 from sso.db.transaction import Row
 from sso.oauth.clients.attribute_rules import REGISTERED_GRANT_TYPES
 from sso.oauth.clients.record import ClientChanges
@@ -133,8 +133,6 @@ def metadata_names() -> Iterator[None]:
 
 
 def _host(uri: str) -> str:
-    try:
-        host = urlsplit(uri).hostname or ""
-    except ValueError:  # no redirect URI, which the client is told later
-        return ""
+    parts = split_url(uri)  # None: no redirect URI, which the client is told later
+    host = (parts and parts.hostname) or ""
     return "" if host in LOOPBACK or not host.isascii() else host[:64]

@@ -6,7 +6,6 @@ stored is used by all other endpoints, so a token request causes no request to a
 """
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
@@ -15,6 +14,8 @@ from sso.core.errors import Conflict
 from sso.core.fetched_documents import DocumentUnavailable, FetchedDocument, FetchedDocuments
 from sso.core.field_errors import FieldError
 from sso.core.net import Address
+from sso.core.outgoing_url import EXPECTED
+from sso.core.urls import split_url
 from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.record import ClientChanges, ClientRecord
 from sso.oauth.clients.revocation_store import change_client
@@ -69,7 +70,9 @@ class MetadataDocuments:
         return None if DOCUMENT_ID.fullmatch(client_id) else self._clients.recent(client_id)
 
     async def _fetch(self, client_id: str) -> FetchedDocument:
-        parts = urlsplit(client_id)
+        parts = split_url(client_id)
+        if parts is None:
+            raise DocumentUnavailable(EXPECTED)
         if not parts.path or {".", ".."} & set(parts.path.split("/")):
             raise DocumentUnavailable("the address must have a path, without dot segments")
         return await self._documents.get(client_id)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import orjson
 from msgspec import Struct
@@ -20,6 +19,7 @@ from sso.core.jwk import load_jwk
 from sso.core.jwks import PRIVATE_MEMBERS
 from sso.core.jwt import SHAPE, Claims, InvalidToken, algorithm_in_header, parse_part, signed_claims
 from sso.core.keys import PublicKey, UnusableKey, is_costly, public_jwk
+from sso.core.urls import split_url
 from sso.db.database import Database
 from sso.oauth.clients.profiles import ProfileRules
 from sso.oauth.errors import InvalidDpopProof, UseDpopNonce
@@ -159,14 +159,12 @@ def same_uri(sent: Any, expected: str) -> bool:
 
 
 def _normalized(uri: str) -> tuple[str, str, int | None, str] | None:
-    try:
-        parts = urlsplit(uri)
-        port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
-    except ValueError:
+    parts = split_url(uri)
+    if parts is None or not uri.isascii() or not uri.isprintable():
         return None
-    if not uri.isascii() or not uri.isprintable() or "@" in parts.netloc or "\\" in uri or not parts.hostname:
+    if "@" in parts.netloc or "\\" in uri or not parts.hostname:
         return None
-    return parts.scheme, parts.hostname, port, parts.path
+    return parts.scheme, parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme), parts.path
 
 
 def _is_hash(ath: Any, access_token: str) -> bool:
