@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sso.core.ids import is_user_id
+from sso.core.net import is_ipv6
 
 HOST = re.compile(r"(?:http://)?(?:[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*|\[[0-9a-f:.]{2,45}\])", re.ASCII)
 
@@ -26,6 +27,13 @@ def check_user_id(text: str) -> str:
     return text
 
 
+def check_host(text: str) -> str:
+    host = text.removeprefix("http://")
+    if not HOST.fullmatch(text) or (host.startswith("[") and not is_ipv6(host[1:-1])):
+        raise ValueError("must be a host name in lower case, optionally after http://")
+    return text
+
+
 def without_control_characters(text: str) -> str:
     if any(ord(character) < 32 or ord(character) == 127 or 0xD800 <= ord(character) < 0xE000 for character in text):
         raise ValueError("must not contain control characters")
@@ -36,7 +44,7 @@ Text = Annotated[str, Field(max_length=1024), AfterValidator(without_control_cha
 Word = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(without_control_characters)]
 # Tags are joined with commas in the authentication data.
 Tag = Annotated[Word, matching(re.compile(r"[^,]+"), "a word without a comma")]
-Host = Annotated[str, matching(HOST, "a host name in lower case, optionally after http://")]
+Host = Annotated[str, AfterValidator(check_host)]
 
 
 class RecordModel(BaseModel):

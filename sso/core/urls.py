@@ -26,6 +26,12 @@ def split_url(url: str) -> SplitResult | None:
     return parts
 
 
+def origin_of(url: str) -> str:
+    """Returns the scheme and the host of a URL, with its port. Returns "" if it is malformed or has no host."""
+    parts = split_url(url)
+    return f"{parts.scheme}://{parts.netloc}" if parts and parts.netloc else ""
+
+
 def is_plain_address(url: str, schemes: tuple[str, ...]) -> bool:
     """Returns whether the URL has one of the schemes and a host, but no user, query and fragment."""
     parts = split_url(url)

@@ -12,7 +12,7 @@ from sso.accounts.login.form import LoginForm
 from sso.accounts.session_store import Session
 from sso.accounts.visitor import Visitor
 from sso.core.field_errors import FieldError
-from sso.core.urls import split_url
+from sso.core.urls import origin_of
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
 from sso.oauth.authorization.authorize import AskConsent, Authorize, Outcome, ShowSignIn
@@ -230,8 +230,7 @@ def _third_party(authorization: AuthorizationRequest) -> str:
     if not client.registered_by:
         return ""
     if client.registered_by == DOCUMENT:
-        address = split_url(client.client_id)
-        return address.netloc if address else ""
+        return origin_of(client.client_id).partition("://")[2]
     return redirect.origin.partition("://")[2]
 
 

@@ -103,6 +103,7 @@ def test_public_client_has_no_secret(clerk: Administrator) -> None:
         ({"redirect_uris": ["ftp://x"]}, "redirect_uris[0]: expected an absolute http or https URI"),
         ({"redirect_uris": [URI, "https://a/?code=1"]}, "redirect_uris[1]: its query must not have code"),
         ({"redirect_uris": "x"}, "redirect_uris: must be an array"),
+        ({"redirect_hosts": ["[::::]"], "redirect_uris": []}, "redirect_hosts[0]: must be a host name in lower case"),
         ({"public": True, "client_secret": "a secret of at least sixteen"}, "public: needs the profile oidc"),
         ({"public": True, "profile": "strict"}, "public: needs the profile oidc"),
         ({"grant_types": ["client_credentials"]}, "grant_types: client_credentials needs application_id"),

@@ -60,6 +60,21 @@ def preview(browser: ConsoleBrowser, **fields: str) -> str:
     return html.unescape(html.unescape(answer.text))
 
 
+def test_stored_redirect_uri_that_is_malformed_does_not_break_the_pages(browser: ConsoleBrowser) -> None:
+    """Older versions accepted some hosts in brackets that are no IPv6 addresses."""
+    change = "UPDATE oauth_clients SET redirect_uris = $1 WHERE client_id = $2 RETURNING 1"
+    try:
+        for uri in ("https://[::::]/cb", "https://[x"):
+            assert query(browser.server, change, [uri], CLIENT)
+            assert "Arena" in preview(browser, accent="#aa2211")
+            answer = browser.submit(PATH, logo_uri="https://arena.example/logo.png")
+            assert (answer.status_code, "a host of the redirect URIs" in answer.text) == (422, True)
+            assert "https://[" in browser.open(f"/console/clients/{CLIENT}/quickstart/other")
+            assert "https://[" in browser.open(f"/console/clients/{CLIENT}")
+    finally:
+        query(browser.server, change, ["https://arena.example/callback"], CLIENT)
+
+
 def test_preview_shows_the_real_pages_in_both_themes_and_widths(browser: ConsoleBrowser) -> None:
     before = stored(browser.server)
     for page, words in {

@@ -107,3 +107,10 @@ def test_logo_must_stay_at_a_host_of_the_client(server: Server) -> None:
     moved = {"client_id": site.client_id, "redirect_hosts": ["other.example"], "redirect_uris": []}
     assert refusal(server, moved).startswith("clients[0].logo_uri: must be a data URI")
     server.apply({"clients": [moved | {"logo_uri": ""}]})
+
+
+def test_malformed_redirect_uri_of_a_client_with_a_logo_is_refused(server: Server) -> None:
+    site = branded_site(server)
+    for uri in ("https://[x", "https://[1.2.3.4]/cb"):
+        problem = refusal(server, {"client_id": site.client_id, "redirect_uris": [uri]})
+        assert problem.startswith("clients[0].redirect_uris[0]: expected an absolute")

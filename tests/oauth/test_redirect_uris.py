@@ -64,6 +64,8 @@ def test_accepted_uri_is_used_unchanged(uri: str) -> None:
         ("https://evil.com/cb", HOSTS, (), NOT_A_HOST),
         ("http://game.example.com/cb", HOSTS, (), "expected https"),
         ("https://game.example.com/x", HOSTS, ("https://game.example.com/cb",), NOT_A_URI),
+        ("https://[1.2.3.4]/cb", (), ("https://[1.2.3.4]/cb",), NOT_ABSOLUTE),
+        ("https://[::::]/cb", ["[::::]"], (), NOT_ABSOLUTE),
         ("https://game.example.com/cb", (), (), "the client has neither redirect_hosts nor redirect_uris"),
     ],
 )
@@ -94,6 +96,8 @@ def test_port_of_a_program_on_the_machine_of_the_user(uri: str, port: int | None
         ("https://game.example.com:80/cb", "https://game.example.com:80"),
         ("http://game.example.com:80", "http://game.example.com"),
         ("http://game.example.com:443", "http://game.example.com:443"),
+        ("https://[2001:DB8::1]:443/cb", "https://[2001:db8::1]"),
+        ("https://[1.2.3.4]/cb", ""),
         ("game.example.com", ""),
     ],
 )

@@ -156,6 +156,10 @@ def test_client_manages_its_registration(service: RegistrationService) -> None:
         answer = service.manage("PUT", client, json=body | fields)
         assert error_of(answer) == (400, "invalid_client_metadata")
         assert answer.json()["error_description"].startswith(f"{name}: ")
+    with_logo = service.change(client["client_id"], logo_uri="https://tool.example.net/logo.png")
+    assert with_logo.status_code == 200, with_logo.text
+    answer = service.manage("PUT", client, json=body | {"redirect_uris": ["https://[x"]})
+    assert error_of(answer) == (400, "invalid_redirect_uri")
     assert service.manage("DELETE", client).status_code == 204
     assert error_of(service.manage("GET", client)) == (401, "invalid_token")
 
@@ -216,6 +220,8 @@ def test_metadata_that_is_refused_names_the_field(service: RegistrationService) 
         ({"redirect_uris": []}, "redirect_uris"),
         ({"redirect_uris": ["javascript:alert(1)"]}, "redirect_uris[0]"),
         ({"redirect_uris": ["https://[x"]}, "redirect_uris[0]"),
+        ({"redirect_uris": ["https://[1.2.3.4]/cb"]}, "redirect_uris[0]"),
+        ({"redirect_uris": ["https://[::::]/cb"], "client_name": "Tool"}, "redirect_uris[0]"),
         ({"redirect_uris": ["https://a.example.com/cb#x"]}, "redirect_uris[0]"),
         ({"redirect_uris": ["https://user@a.example.com/cb"]}, "redirect_uris[0]"),
         ({"redirect_uris": [f"{own}/login"]}, "redirect_uris[0]"),

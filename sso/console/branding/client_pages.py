@@ -1,7 +1,6 @@
 """The branding of an OAuth client: its form, with a preview of the pages of its sign-in."""
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, current_app, request
 
@@ -14,6 +13,7 @@ from sso.console.visit import ConsoleVisit, version_of
 from sso.core.brand import Brand, CurrentBrand, parse_accent
 from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
+from sso.core.urls import origin_of
 from sso.oauth.clients.branding import EXPECTED_LOGO, has_own_logo
 from sso.web.body import ParsedBody
 from sso.web.brand import SiteBrand, named_links, page_brand, style_path
@@ -100,11 +100,10 @@ def _error(visit: ConsoleVisit, client: dict[str, Any], values: dict[str, str]) 
 def _brand(service: Brand, client: dict[str, Any], values: dict[str, str]) -> PreviewBrand:
     links = named_links(values["support_uri"], values["policy_uri"], values["tos_uri"])
     accent = parse_accent(values["accent"]) if values["accent"] else None
-    parts = urlsplit(values["logo_uri"])
-    origin = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
-    site = SiteBrand(values["logo_uri"], origin, style_path(accent), links, values["signin_text"])
+    logo = values["logo_uri"]
+    site = SiteBrand(logo, origin_of(logo), style_path(accent), links, values["signin_text"])
     uris = client["redirect_uris"] or [f"https://{host}" for host in client["redirect_hosts"]]
-    host = urlsplit(uris[0]).netloc if uris else "site.example"
+    host = (uris and origin_of(uris[0]).partition("://")[2]) or "site.example"
     return PreviewBrand(
         page_brand(service), accent or service.accent, site, client["name"] or client["client_id"], host
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, current_app, request
 
@@ -23,6 +22,7 @@ from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import Forbidden, NotFound
 from sso.core.field_errors import FieldError
 from sso.core.path_ids import path_id
+from sso.core.urls import origin_of
 from sso.oauth.clients.redirect_uris import Redirect, match_redirect_uri, redirect_warnings
 
 CLIENT = "/clients/<client_id>"
@@ -265,5 +265,5 @@ def _authentication(client: Record) -> str:
 
 def _home(redirect_uris: list[str]) -> str:
     """Returns the address at which the example is opened, or "" for a program without users."""
-    parts = urlsplit(redirect_uris[0]) if redirect_uris else None
-    return f"{parts.scheme}://{parts.netloc}/" if parts and parts.netloc else ""
+    origin = origin_of(redirect_uris[0]) if redirect_uris else ""
+    return f"{origin}/" if origin else ""

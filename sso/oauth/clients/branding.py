@@ -9,11 +9,10 @@ import base64
 import binascii
 import re
 from typing import Any
-from urllib.parse import urlsplit
 
 from sso.core.brand import MAX_TEXT, parse_accent
 from sso.core.logo import check_logo
-from sso.core.urls import is_link
+from sso.core.urls import has_scheme, is_link, origin_of, split_url
 from sso.oauth.model import Client
 from sso.web.brand import SiteBrand, named_links, style_path
 
@@ -27,7 +26,7 @@ _DATA = re.compile(r"data:(image/(?:svg\+xml|png|webp));base64,([A-Za-z0-9+/]+={
 
 def check_logo_uri(uri: str) -> str:
     """Raises ValueError. Whether the host belongs to the client is checked by ``has_own_logo``."""
-    if not uri or (is_link(uri) and urlsplit(uri).scheme in ("http", "https")):
+    if not uri or (is_link(uri) and has_scheme(uri, ("http", "https"))):
         return uri
     match = _DATA.fullmatch(uri) if len(uri) <= MAX_LOGO_URI else None
     try:
@@ -61,12 +60,14 @@ def has_own_logo(row: Any) -> bool:
     if not uri or uri.startswith("data:"):
         return True
     hosts = (host if "://" in host else f"https://{host}" for host in row["redirect_hosts"])
-    return _place(uri) in {_place(other) for other in (*hosts, *row["redirect_uris"])}
+    place = _place(uri)
+    return place is not None and place in {_place(other) for other in (*hosts, *row["redirect_uris"])}
 
 
-def _place(uri: str) -> tuple[str, str | None]:
-    parts = urlsplit(uri)
-    return parts.scheme, parts.hostname
+def _place(uri: str) -> tuple[str, str | None] | None:
+    """Returns None for a malformed URI, which older versions may have stored."""
+    parts = split_url(uri)
+    return (parts.scheme, parts.hostname) if parts else None
 
 
 def site_brand(client: Client) -> SiteBrand | None:
@@ -74,7 +75,5 @@ def site_brand(client: Client) -> SiteBrand | None:
     links = named_links(client.support_uri, client.policy_uri, client.tos_uri)
     if not (links or client.logo_uri or client.accent or client.signin_text):
         return None
-    parts = urlsplit(client.logo_uri)
-    origin = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
     accent = parse_accent(client.accent) if client.accent else None
-    return SiteBrand(client.logo_uri, origin, style_path(accent), links, client.signin_text)
+    return SiteBrand(client.logo_uri, origin_of(client.logo_uri), style_path(accent), links, client.signin_text)

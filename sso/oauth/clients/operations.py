@@ -82,8 +82,8 @@ class ClientOperations(Struct, frozen=True):
         if undo_of is not None:
             kept = await take_secrets(tx, self.keyring, undo_of, "client.delete", record.client_id)
             values |= self._sealed_secrets(record.client_id, kept)
-        check_attributes(record, _NEW | values)
         self._check_redirect_uris(_NEW | values)
+        check_attributes(record, _NEW | values)
         await store.insert_client(tx, record.client_id, values)
         if registration:
             await store.mark_registration_used(tx, record.client_id)
@@ -93,12 +93,12 @@ class ClientOperations(Struct, frozen=True):
         """Changes a client that the caller has locked. Returns False if it has these values already."""
         client_id = client["client_id"]
         values = self._values(client_id, changes, client)
-        check_attributes(changes, {**client, **values})
         changed = {name: value for name, value in values.items() if client[name] != value}
-        if not changed:
-            return False
         if changed.keys() & _REDIRECTS:
             self._check_redirect_uris({**client, **values})
+        check_attributes(changes, {**client, **values})
+        if not changed:
+            return False
         if "application_id" in changed:
             await revocation_store.remember_application(tx, client_id)
         await store.update_client(tx, client_id, changed)

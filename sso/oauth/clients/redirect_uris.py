@@ -11,6 +11,8 @@ from urllib.parse import quote, unquote_plus
 
 from msgspec import Struct
 
+from sso.core.net import is_ipv6
+
 MAX_URI_LENGTH = 2048
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 NOT_ABSOLUTE = "expected an absolute http or https URI of at most 2,048 characters, without fragment and user-info"
@@ -29,6 +31,13 @@ _URI = re.compile(
 )
 
 
+def _parse(uri: str) -> re.Match[str] | None:
+    """Returns the parts of a URI, or None if it is not one that clients may have."""
+    match = _URI.fullmatch(uri)
+    is_malformed = match is not None and match["host"].startswith("[") and not is_ipv6(match["host"][1:-1])
+    return None if is_malformed else match
+
+
 class Redirect(Struct, frozen=True):
     """A validated redirect URI of a client. Only the functions below create one."""
 
@@ -38,7 +47,7 @@ class Redirect(Struct, frozen=True):
     @property
     def loopback_port(self) -> int | None:
         """The port if the URI belongs to a program on the user's machine, otherwise None."""
-        match = _URI.fullmatch(self.uri)
+        match = _parse(self.uri)
         if match is None or match["host"].lower() not in LOOPBACK:
             return None
         return int(match["port"] or (443 if match["scheme"].lower() == "https" else 80))
@@ -62,7 +71,7 @@ def match_redirect_uri(
     exact redirect URIs; if there are none, any URI at one of the hosts is accepted. ``allow_http`` accepts http for
     every host: it is set if this service itself is used without TLS.
     """
-    if len(uri) > MAX_URI_LENGTH or (match := _URI.fullmatch(uri)) is None:
+    if len(uri) > MAX_URI_LENGTH or (match := _parse(uri)) is None:
         return NOT_ABSOLUTE
     scheme, host, port = match["scheme"].lower(), match["host"].lower(), match["port"]
     if port is not None and int(port) > 65535:
@@ -99,7 +108,7 @@ def match_post_logout_redirect_uri(
         redirect = match_redirect_uri(uri, (), after_logout, allow_http=allow_http)
         return redirect if isinstance(redirect, Redirect) else None
     if not hosts:
-        parsed = _URI.fullmatch(uri)
+        parsed = _parse(uri)
         if parsed is None or not uris:
             return None
         hosts = [parsed["host"].lower()]  # the origins of the listed URIs decide below
@@ -117,7 +126,7 @@ def browser_origin(uri: str) -> str:
 
 
 def _origin(uri: str) -> str:
-    match = _URI.fullmatch(uri)
+    match = _parse(uri)
     if match is None:
         return ""
     return f"{match['scheme'].lower()}://{match['host'].lower()}" + (f":{match['port']}" if match["port"] else "")
@@ -128,7 +137,7 @@ def _equal_except_port(uri: str, listed: str) -> bool:
 
     A native application listens on any port that is free (RFC 8252 section 7.3).
     """
-    actual, expected = _URI.fullmatch(uri), _URI.fullmatch(listed)
+    actual, expected = _parse(uri), _parse(listed)
     if actual is None or expected is None or actual["host"].lower() not in LOOPBACK:
         return False
     return all(actual[part] == expected[part] for part in ("scheme", "host", "rest"))
@@ -142,7 +151,7 @@ def _parameter_names(rest: str) -> set[str]:
 def redirect_warnings(uris: Iterable[str], hosts: Iterable[str]) -> list[str]:
     """Returns a sentence for each redirect URI and host of a client to which codes are sent without TLS."""
     listed = [("redirect_uris", uri) for uri in uris] + [("redirect_hosts", host) for host in hosts]
-    matches = [(name, match) for name, uri in listed if (match := _URI.fullmatch(uri))]
+    matches = [(name, match) for name, uri in listed if (match := _parse(uri))]
     return [
         f"{name}: {match[0]} is not https, so codes that are sent there can be read on the way"
         for name, match in matches
