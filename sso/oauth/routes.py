@@ -133,7 +133,8 @@ def oauth_routes(
         form = await read_body(require_type=True, max_bytes=MAX_PUSHED_BODY, repeatable=REPEATABLE)
         proof = proofs.read(request.headers.getlist("DPoP"), "POST", PAR)
         body = validate(ClientAuthenticationFields, form)
-        credentials = await read_credentials(body, assertions, PAR)
+        async with pushed_requests.count_failures(client_address()):
+            credentials = await read_credentials(body, assertions, PAR)
         pushed = await pushed_requests.push(credentials, text_fields(form), client_address(), proof)
         return reply(pushed, 201, headers={**NO_STORE, **proofs.response_headers(proof)})
 

@@ -161,3 +161,13 @@ def test_documents_that_are_refused(service: RegistrationService, browser: Brows
     for _ in range(10):
         browser.authorize(Site(service.server, host.url("/missing.json"), None, "https://agent.example.net/cb", "oidc"))
     assert len(host.requests) <= before + 1  # by the other worker
+
+
+def test_pushes_with_a_refused_document_are_limited(
+    postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory, host: DocumentHost
+) -> None:
+    folder = tmp_path_factory.mktemp("limited")
+    with registration_service(postgres_server, folder, SSO_RATE_AUTHORIZE="2") as service:
+        site = document_site(service, host, "/basic.json", token_endpoint_auth_method="client_secret_basic")
+        statuses = [service.http.post(PAR, data=site.query()).status_code for _ in range(4)]
+        assert statuses == [400, 400, 429, 429]

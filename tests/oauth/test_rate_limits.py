@@ -7,7 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from sso.core.keys import GENERATE, public_jwk
 from tests.kit.browser import query
+from tests.kit.client_assertions import KEYS, assertion, fields
 from tests.kit.device import new_device_site, start_device
 from tests.kit.oauth import AUTHORIZE, PAR, Site, error_of, new_browser, new_site, pkce
 from tests.kit.postgres import Postgres
@@ -132,6 +134,21 @@ def test_pushed_requests_are_limited(limited: Server) -> None:
     assert 1 <= int(refused.headers["Retry-After"]) <= 60
     own = site.basic()
     assert [push(site, own).status_code for _ in range(10 * LIMIT + 1)] == [201] * 10 * LIMIT + [429]
+
+
+def test_failed_authentications_of_pushed_requests_are_limited(limited: Server, address: str) -> None:
+    """Those that fail before the client is read count as well. The client itself is not affected."""
+    jwks = {"keys": [public_jwk(KEYS["ES256"].public_key(), "key-ES256")]}
+    app = new_site(limited, public=True, profile="oidc", token_endpoint_auth_method="private_key_jwt", jwks=jwks)
+    sender = {"X-Forwarded-For": address}
+    wrong_signature = fields(assertion(app, key=GENERATE["ES256"]()))
+    assert error_of(push(app, sender, **wrong_signature)) == (401, "invalid_client")
+    assert error_of(push(app, sender | {"Authorization": "Basic ?"})) == (401, "invalid_client")
+    assert error_of(push(app, sender, client_id="no id")) == (429, "temporarily_unavailable")
+    refused = push(app, sender, **fields(assertion(app, key=GENERATE["ES256"]())))
+    assert error_of(refused) == (429, "temporarily_unavailable")
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60
+    assert push(app, sender, **fields(assertion(app))).status_code == 201
 
 
 def guess(server: Server, address: str) -> httpx.Response:

@@ -4,6 +4,8 @@ The browser then brings only the request URI, which works once, for that client,
 """
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -109,23 +111,32 @@ class PushedAuthorizationRequests:
 
     async def _authenticate(self, credentials: ClientCredentials, redirect_uri: str, address: Address) -> Client:
         """Raises InvalidClient, or TooManyPushedRequests."""
-        client = await self._find_client(credentials.client_id, address)
-        matched = None
-        if client is not None:
-            matched = self._clients.authenticate(client, credentials, redirect_uri)
-        if client is not None and matched:
-            await self._count_client(client)
-        elif wait_s := await self._rate.add(address):
-            raise TooManyPushedRequests(wait_s)
-        if client is None or matched is None:
-            raise InvalidClient(credentials.scheme)
+        async with self.count_failures(address):
+            client = await self._find_client(credentials.client_id, address)
+            matched = self._clients.authenticate(client, credentials, redirect_uri) if client else None
+            if client is None or matched is None:
+                raise InvalidClient(credentials.scheme)
+        await (self._count_client(client) if matched else self._count_network(address))
         return client
+
+    @asynccontextmanager
+    async def count_failures(self, address: Address) -> AsyncIterator[None]:
+        """Counts a failed authentication. Raises TooManyPushedRequests instead of its error beyond the limit."""
+        try:
+            yield
+        except (InvalidClient, InvalidRequest):
+            await self._count_network(address)
+            raise
 
     async def _find_client(self, client_id: str, address: Address) -> Client | None:
         try:
             return await self._documents.find_client(client_id, address)
         except InvalidRedirectUri as error:  # its metadata document cannot be used
             raise InvalidRequest(error.reason) from None
+
+    async def _count_network(self, address: Address) -> None:
+        if wait_s := await self._rate.add(address):
+            raise TooManyPushedRequests(wait_s)
 
     async def _count_client(self, client: Client) -> None:
         if self._client_limit:
