@@ -109,6 +109,18 @@ def test_users_are_asked_for_claims_as_for_their_scopes(server: Server) -> None:
     assert "code" in query_of(browser.authorize(site, claims=claims))
 
 
+def test_account_page_says_what_the_claims_of_a_site_without_consent_disclose(server: Server) -> None:
+    site = new_site(server, profile="oidc", name="Claiming Shop")
+    browser = new_browser(server).sign_in()
+    for claims in ({"userinfo": {"email": None}}, {"id_token": {"nickname": None}, "userinfo": {"name": None}}):
+        code = browser.code(site, scope="openid offline_access", claims=json.dumps(claims))
+        assert site.redeem(code, headers=site.basic()).status_code == 200
+    page = browser.http.get("/account").text
+    assert "Claiming Shop" in page
+    assert ("your e-mail address" in page, "your nickname" in page) == (True, True)
+    assert "whether your contact details are verified" not in page
+
+
 def test_strict_client_has_no_such_parameter(site: Site, browser: Browser) -> None:
     tokens = site.tokens(browser, claims="malformed")
     assert "email" not in site.userinfo(tokens["access_token"]).json()

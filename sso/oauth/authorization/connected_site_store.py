@@ -6,7 +6,9 @@ from sso.backchannel_logout.store import end_site_sessions
 from sso.db.database import Database
 from sso.db.known_users import REMEMBER_APPLICATIONS
 from sso.db.statement import Statement
-from sso.db.transaction import Transaction
+from sso.db.transaction import Row, Transaction
+from sso.oauth.model import SCOPES
+from sso.oauth.tokens.claims import scopes_of_requested_claims
 from sso.signals.recording_store import forget_client
 
 # A password change ends grants, but not consents. The grant of an exchanged token stays when the token has ended.
@@ -19,12 +21,14 @@ _LIST = Statement(
             SELECT scopes FROM oauth_grants g WHERE {_VALID_GRANT}
             UNION ALL SELECT scopes FROM oauth_consents k WHERE k.user_id = u.user_id AND k.client_id = c.client_id
         ) a) AS scopes,
+        grants.claims,
         least(grants.since, consent.created) AS since, grants.last_used,
         CASE WHEN starts_with(c.logo_uri, 'data:') AND length(c.logo_uri) < 20000 THEN c.logo_uri ELSE '' END AS logo
     FROM users u CROSS JOIN oauth_clients c
     LEFT JOIN oauth_consents consent ON consent.user_id = u.user_id AND consent.client_id = c.client_id
     LEFT JOIN LATERAL (
-        SELECT min(g.created) AS since, max(g.last_used) AS last_used FROM oauth_grants g
+        SELECT min(g.created) AS since, max(g.last_used) AS last_used,
+            coalesce(array_agg(DISTINCT g.claims) FILTER (WHERE g.claims <> ''), '{{}}') AS claims FROM oauth_grants g
         WHERE {_VALID_GRANT}
     ) grants ON true
     WHERE u.user_id = :user_id AND NOT c.disabled AND (grants.since IS NOT NULL OR consent.created IS NOT NULL)
@@ -57,7 +61,7 @@ class ConnectedSites:
 
     async def list(self, user_id: str) -> list[ConnectedSite]:
         rows = await self._database.rows(_LIST, user_id=user_id)
-        return [ConnectedSite(**{**row, "scopes": tuple(row["scopes"])}) for row in rows]
+        return [_site(row) for row in rows]
 
     async def remove(self, user_id: str, client_id: str) -> None:
         """Removes the site's codes, the sessions of its devices, its grants with all their tokens, and the consent.
@@ -65,6 +69,13 @@ class ConnectedSites:
         The site must ask again. It is notified that the user's sessions have ended, if it wants to be.
         """
         await self._database.transaction(_remove, user_id, client_id)
+
+
+def _site(row: Row) -> ConnectedSite:
+    """Returns the site with the scopes of what it may read, also by claims that it has requested one by one."""
+    values = dict(row)
+    scopes = scopes_of_requested_claims(*values.pop("claims")).union(values["scopes"])
+    return ConnectedSite(**values | {"scopes": tuple(scope for scope in SCOPES if scope in scopes)})
 
 
 async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:

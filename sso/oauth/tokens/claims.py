@@ -70,9 +70,9 @@ def id_token_claims(user: ClaimSource) -> dict[str, Any]:
     return claims
 
 
-def scopes_of_requested_claims(claims: str) -> frozenset[str]:
+def scopes_of_requested_claims(*stored: str) -> frozenset[str]:
     """Returns the scopes that would disclose the claims that are requested one by one."""
-    targets = orjson.loads(claims).values() if claims else ()
+    targets = [target for claims in stored if claims for target in orjson.loads(claims).values()]
     return frozenset(SCOPES_OF_CLAIMS[name] for names in targets for name in names)
 
 
