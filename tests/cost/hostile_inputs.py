@@ -6,7 +6,8 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from sso.web.body import MAX_FORM_FIELDS, MAX_LEVELS, BodyLimit
+from sso.core.untrusted_json import MAX_LEVELS
+from sso.web.body import MAX_FORM_FIELDS, BodyLimit
 
 MAX_HEAD = 24 * 1024  # of the 32 kB that the server reads, for one header or the query
 JSON_TYPE, FORM_TYPE = "application/json", "application/x-www-form-urlencoded"
