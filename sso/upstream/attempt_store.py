@@ -23,6 +23,7 @@ _USE_NONCE = Statement(
     """INSERT INTO upstream_nonces (digest, expires) VALUES (:digest, now() + make_interval(secs => :life))
     ON CONFLICT DO NOTHING RETURNING digest"""
 )
+_NONCE_IS_USED = Statement("SELECT EXISTS (SELECT FROM upstream_nonces WHERE digest = :digest AND expires > now())")
 
 
 class BegunAttempt(Struct, frozen=True):
@@ -70,5 +71,14 @@ class AttemptStore:
 
 async def use_nonce(runner: Runner, provider_id: str, nonce: str, life_s: int) -> bool:
     """Returns False if the nonce of an answer, or the ticket, was used before."""
-    name = digest(f"{provider_id}:{nonce}")
-    return await runner.value(_USE_NONCE, digest=name, life=float(life_s)) is not None
+    return await runner.value(_USE_NONCE, digest=_nonce_name(provider_id, nonce), life=float(life_s)) is not None
+
+
+async def nonce_is_used(runner: Runner, provider_id: str, nonce: str) -> bool:
+    """Returns whether the nonce was used before. `use_nonce` decides in the end: a concurrent request may use it."""
+    used: bool = await runner.value(_NONCE_IS_USED, digest=_nonce_name(provider_id, nonce))
+    return used
+
+
+def _nonce_name(provider_id: str, nonce: str) -> bytes:
+    return digest(f"{provider_id}:{nonce}")

@@ -20,6 +20,7 @@ from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
 from tests.kit.plain_http import PlainTransport
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
+from tests.upstream.stores import SteamStore, add_store, link_account, opened
 
 LOGIN = "/proxy/api/login"
 FREE = 5  # failures of an account before it is blocked
@@ -354,6 +355,25 @@ def test_account_limit_applies_without_an_address_limit(server: Server) -> None:
         assert {fail(client).status_code for _ in range(15)} == {401}
         login = unknown_login()
         assert [fail(client, login).status_code for _ in range(FREE + 1)] == [401] * FREE + [429]
+
+
+def test_tickets_count_as_failures_of_the_address_only_if_they_are_wrong_or_used(
+    limited: Server, direct: httpx.Client
+) -> None:
+    with opened(store := SteamStore()):
+        provider_id = add_store(limited, store, create_users=False)
+
+        def send(ticket: str) -> int:
+            return direct.post("/proxy/api/ticket", json={"provider": provider_id, "ticket": ticket}).status_code
+
+        assert {send(store.ticket()) for _ in range(2 * PER_ADDRESS)} == {403}  # no account is linked
+        login, ticket = new_user(limited, totp_secret=TOTP_SECRET), store.ticket()
+        link_account(limited, provider_id, "76561197960287930", login)
+        assert {send(ticket) for _ in range(2 * PER_ADDRESS)} == {401}  # a code is missing
+        query(limited, "UPDATE users SET totp_sealed = NULL WHERE login = $1", login)
+        assert send(ticket) == 200
+        wrong_or_used = [ticket, store.ticket(app_id="570")] * (PER_ADDRESS // 2)
+        assert [send(one) for one in [*wrong_or_used, store.ticket()]] == [401] * PER_ADDRESS + [429]
 
 
 def test_trusted_proxy_reports_the_client_address(proxy: httpx.Client) -> None:

@@ -196,6 +196,24 @@ def test_second_factor_is_asked_before_the_ticket_is_used_up(server: Server, ste
     assert "acr" not in pyjwt.decode(trusted["jwt"], options={"verify_signature": False})
 
 
+def test_used_ticket_sends_no_code_and_tells_nothing_about_its_user(server: Server, steam_store: SteamStore) -> None:
+    """The user has got a second factor since the ticket has signed in, and a guest wants to link the store account."""
+    provider_id, other_id = add_store(server, steam_store), add_store(server, steam_store)
+    user_id = new_linked_account(server, provider_id, "76561197960287930")
+    guest = send(server, other_id, steam_store.ticket(), factor="device-1").json()
+    ticket = steam_store.ticket()
+    assert send(server, provider_id, ticket).json()["user_id"] == user_id
+    query(server, "UPDATE users SET email_2fa = true WHERE user_id = $1", user_id)
+    expected = (401, {"status": "ERROR", "error": "invalid credentials"})
+    answer = send(server, provider_id, ticket)
+    assert (answer.status_code, answer.json()) == expected
+    with server.client(headers={"Authorization": f"Bearer {guest['jwt']}", "Factor": "device-1"}) as client:
+        answer = client.post("/proxy/api/ticket", json={"provider": provider_id, "ticket": ticket, "link": "1"})
+    assert (answer.status_code, answer.json()) == expected
+    assert not query(server, "SELECT FROM link_conflicts WHERE user_id = $1", guest["user_id"])
+    assert send(server, provider_id, steam_store.ticket()).json()["email_sent"] is True  # the first code
+
+
 def test_banned_store_account_cannot_start_again(server: Server, steam_store: SteamStore) -> None:
     provider_id = add_store(server, steam_store)
     user_id = send(server, provider_id, steam_store.ticket()).json()["user_id"]

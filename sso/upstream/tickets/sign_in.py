@@ -15,6 +15,7 @@ from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.telemetry.counters import LOGINS
+from sso.upstream.attempt_store import nonce_is_used
 from sso.upstream.identity_store import find_link
 from sso.upstream.link_conflict_store import LinkConflicts
 from sso.upstream.linked_identities import LinkedIdentities
@@ -62,7 +63,9 @@ class TicketSignIn:
         language: str,
         guest: User | None = None,
     ) -> tuple[SignedIn, bool]:
-        """Returns the sign-in, and whether its user is new. Wrong tickets count like failed logins of the address.
+        """Returns the sign-in, and whether its user is new.
+
+        Wrong tickets, and those that were used before, count like failed logins of the address.
 
         With ``guest``, a store account that is not linked is linked to this guest; another user's is never moved.
 
@@ -76,9 +79,12 @@ class TicketSignIn:
         except StoreUnavailable:
             await self._rate_limiter.refund_address(peer)
             raise
+        # Before anything else: a used ticket must neither send codes nor tell anything about its user.
+        if await nonce_is_used(self._database, provider_id, account.ticket_id):
+            raise _used_ticket(provider)
+        await self._rate_limiter.refund_address(peer)  # the ticket is correct, even if its user may not sign in
         signed_in = await self._check_user(provider, account, otp, peer, guest)
         player = await self._use_ticket(provider, account, guest, language, peer)
-        await self._rate_limiter.refund_address(peer)
         if signed_in is None or signed_in.user.user_id != player.user.user_id:
             if player.user.second_factors:  # another user got the link meanwhile, whose code is missing
                 raise InvalidCredentials
@@ -129,12 +135,18 @@ class TicketSignIn:
                 return await self._database.transaction(work)
             except UniqueViolation:  # another ticket has just created the player, who is found now
                 return await self._database.transaction(work)
-        except TicketUsed:
-            LOGINS.add(METHOD, "wrong_credentials")
-            log.info("upstream.ticket_refused", provider=provider.provider_id, reason="the ticket was used before")
-            raise InvalidCredentials from None
+        except TicketUsed:  # by a concurrent request
+            await self._rate_limiter.charge_address(peer)
+            raise _used_ticket(provider) from None
         except LinkedElsewhere:
             raise LinkedToAnother from None
         except NoPlayer:
             LOGINS.add(METHOD, "unknown_identity")
             raise NotLinked from None
+
+
+def _used_ticket(provider: IdentityProvider) -> InvalidCredentials:
+    """Returns the error about a ticket that was used before, after counting and logging it."""
+    LOGINS.add(METHOD, "wrong_credentials")
+    log.info("upstream.ticket_refused", provider=provider.provider_id, reason="the ticket was used before")
+    return InvalidCredentials()
