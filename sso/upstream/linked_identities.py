@@ -9,7 +9,7 @@ from sso.accounts.bans.identity_store import provider_identity, refuse_banned
 from sso.accounts.bans.operations import BanOperations
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
-from sso.accounts.user_store import can_sign_in, get_user
+from sso.accounts.user_store import can_sign_in, get_user, lock_user
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.brand import CurrentBrand
@@ -116,11 +116,12 @@ class LinkedIdentities:
     async def unlink(self, user: User, link_id: str, actor: AuditActor | None = None) -> bool:
         """Removes a link and notifies the owner. Returns False if it does not exist. Raises LastWayToSignIn.
 
-        With an ``actor``, the audit trail gets an entry.
+        With an ``actor``, an administrator, the audit trail gets an entry, and the user may be disabled or revoked.
+        Without one, the user acts, and False is also returned if the user was revoked since it was read.
         """
 
         async def work(tx: Transaction) -> bool:
-            locked = await lock_user_of_links(tx, user)
+            locked = await (lock_user(tx, user.user_id) if actor else lock_user_of_links(tx, user))
             if locked is None:
                 return False
             name = await delete_link(tx, user.user_id, link_id)

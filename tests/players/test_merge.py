@@ -24,7 +24,7 @@ from sso.players.merge import Moves, actor_mode
 from sso.services import Services
 from tests.admin.conftest import Administrator, administrator
 from tests.console.conftest import ConsoleBrowser
-from tests.kit.browser import query
+from tests.kit.browser import new_user, query
 from tests.kit.builders import add_user
 from tests.kit.conditions import until_blocking, until_true
 from tests.kit.guest import Device
@@ -33,6 +33,7 @@ from tests.kit.server import Server
 from tests.kit.session_tokens import new_application
 from tests.perm.endpoints.conftest import FACTOR as STUDIO_FACTOR
 from tests.perm.endpoints.conftest import Studio
+from tests.upstream.stores import SteamStore, add_store, link_account, opened
 
 ROLES = ("a", "b", "c")
 
@@ -251,6 +252,18 @@ def test_the_last_key_of_a_guest_stays(root: Administrator, studio: Studio) -> N
     (link,) = root.data(f"/users/{guest}/links")
     assert root.request("DELETE", f"/users/{guest}/links/{link['id']}").status_code == 409
     assert root.request("DELETE", f"/users/{guest}/links/none").status_code == 404
+
+
+def test_store_account_of_a_disabled_user_can_be_removed(server: Server, root: Administrator, studio: Studio) -> None:
+    with opened(store := SteamStore()):
+        provider_id, login = add_store(server, store), new_user(server)
+        user_id = link_account(server, provider_id, "76561197960265731", login)
+    query(server, "UPDATE users SET disabled = true WHERE user_id = $1", user_id)
+    (link,) = root.data(f"/users/{user_id}/links")
+    assert root.request("DELETE", f"/users/{user_id}/links/{link['id']}").status_code == 200
+    assert root.data(f"/users/{user_id}/links") == []
+    entries = query(server, "SELECT operation FROM audit WHERE target = $1", user_id)
+    assert "user.unlink" in {entry["operation"] for entry in entries}
 
 
 def test_removing_a_key_ends_the_sign_ins_of_this_key_alone(root: Administrator, studio: Studio) -> None:
