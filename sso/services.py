@@ -231,8 +231,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     password_changes = PasswordChanges(database, outbox, brand)
     new_login = NewLogin(users, links, writer)
     oauth = build_oauth(settings, database, ring, keys, jwts, token_store, verifications, service_tokens, brand)
-    merges = UserMerges(database, writer)
     bans = BanOperations((BannedSessions(), BannedGrants()))
+    merges = UserMerges(database, writer, bans)
     upstream = build_upstream(settings, database, ring, outbox, brand, terms, writer, bans)
     game_login = build_game_login(
         settings,

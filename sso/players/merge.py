@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from sso.accounts.bans.operations import BanOperations
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import GUEST_TAG, User
 from sso.accounts.user_store import lock_user, revoke_and_record, revoke_everything
@@ -43,9 +44,10 @@ async def allow_all(_tx: Transaction, _moves: Moves) -> None:
 
 
 class UserMerges:
-    def __init__(self, database: Database, writer: PermissionWriter) -> None:
+    def __init__(self, database: Database, writer: PermissionWriter, bans: BanOperations) -> None:
         self._database = database
         self._writer = writer
+        self._bans = bans
 
     async def merge(
         self,
@@ -87,6 +89,7 @@ class UserMerges:
             if not {row["application_id"] for name in ("games", "assignments") for row in moved[name]} <= applications:
                 raise Conflict("the first user was changed meanwhile; try again")
             await check(tx, moved)
+            await self._follow_bans(tx, into, moved)
             await revoke_everything(tx, user_id)
             await store.close_merged(tx, user_id, into, moved, was_disabled=first.disabled)
             await record_event(tx, into, EventKind.USER_MERGED)
@@ -101,7 +104,8 @@ class UserMerges:
         """Undoes a merge. Returns what was changed since, which stays as it is.
 
         If ways to sign in go back, everything issued to ``into`` ends: the device of the first user may have signed in
-        with them, and the login of a link session does not name the key.
+        with them, and the login of a link session does not name the key. Their bans go with them, also those that
+        named the first user while it was merged: ``into`` has got these.
         """
         scope = await self._scope(into, user_id)
 
@@ -124,6 +128,7 @@ class UserMerges:
             await delete_answers(tx, into, user_id)
             await store.reopen_merged(tx, user_id, disabled=merge["was_disabled"])
             await store.mark_keys(tx, user_id)
+            await self._follow_bans(tx, user_id, moved)
             names = {"from": user_id, "into": into}
             await record_changes(tx, [Change(ChangeType.USER_UNMERGED, into, data=names)])
             await trail.write(tx, mode.actor, "user.unmerge", user_id, {"merged_into": into}, {"merged_into": None})
@@ -171,6 +176,11 @@ class UserMerges:
             raise FieldError(("into",), "is a guest; only a guest can be merged into a guest")
         if await self._is_administrator(tx, first) and await self._is_administrator(tx, second):
             raise Conflict("both users have administrative rights; take them from one of them first")
+
+    async def _follow_bans(self, tx: Transaction, user_id: str, moved: Moves) -> None:
+        """Gives the user the bans of the keys and store accounts that it has got, and these the user's."""
+        for identity in await store.identities_of(tx, user_id, moved):
+            await self._bans.link_identity(tx, user_id, identity)
 
     async def _is_administrator(self, tx: Transaction, user: User) -> bool:
         if user.is_guest:

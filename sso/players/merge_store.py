@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from sso.accounts.bans.identity_store import key_identity, provider_identity
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 
@@ -72,6 +73,13 @@ _RETURN_LINKS = {
         RETURNING id"""
     )
     for name, table in LINK_TABLES.items()
+}
+_IDENTITIES = {
+    "keys": Statement("SELECT digest FROM device_keys WHERE user_id = :user_id AND id = ANY (CAST(:ids AS text[]))"),
+    "store_accounts": Statement(
+        """SELECT provider_id, subject FROM linked_identities
+        WHERE user_id = :user_id AND id = ANY (CAST(:ids AS text[]))"""
+    ),
 }
 _MARK_KEYS = Statement(
     """UPDATE device_keys SET of_guest = (SELECT login = '' FROM users WHERE user_id = :user_id)
@@ -159,6 +167,16 @@ async def return_links(tx: Transaction, name: str, user_id: str, into: str, ids:
     """Returns the ids of those that no longer belong to ``into``."""
     returned = {row["id"] for row in await tx.rows(_RETURN_LINKS[name], user_id=user_id, into=into, ids=ids)}
     return [link_id for link_id in ids if link_id not in returned]
+
+
+async def identities_of(tx: Transaction, user_id: str, moved: Mapping[str, Any]) -> list[bytes]:
+    """Returns the digests by which bans know the moved keys and store accounts that the user has now."""
+    keys = await tx.rows(_IDENTITIES["keys"], user_id=user_id, ids=moved.get("keys", []))
+    accounts = await tx.rows(_IDENTITIES["store_accounts"], user_id=user_id, ids=moved.get("store_accounts", []))
+    return [
+        *(key_identity(row["digest"]) for row in keys),
+        *(provider_identity(row["provider_id"], row["subject"]) for row in accounts),
+    ]
 
 
 async def mark_keys(tx: Transaction, user_id: str) -> None:

@@ -200,6 +200,36 @@ def test_ban_of_a_merged_user_is_a_ban_of_the_account(root: Administrator, studi
     assert device.sign_in(studio.client)["user_id"] == account
 
 
+@pytest.mark.parametrize("named", ["guest", "account"])
+def test_ban_of_a_merged_user_stays_with_its_key_when_the_merge_is_undone(
+    server: Server, root: Administrator, studio: Studio, named: str
+) -> None:
+    device, application = Device(), new_application(server)
+    users = {"guest": device.sign_in(studio.client)["user_id"], "account": studio.user().user_id}
+    merge(root, users["guest"], users["account"])
+    assert root.request("POST", f"/users/{users[named]}/bans", json={"scope": "all"}).status_code == 201
+    body = {"scope": {"application_id": application}}
+    assert root.request("POST", f"/users/{users[named]}/bans", json=body).status_code == 201
+    assert unmerge(root, users["account"], users["guest"]).json()["data"] == {"changed": []}
+    assert device.call(studio.client).status_code == 403
+    scopes = [[ban["scope"] for ban in root.data(f"/users/{user_id}/bans")] for user_id in users.values()]
+    assert sorted(map(str, scopes[0])) == sorted(map(str, scopes[1]))
+    assert len(scopes[0]) == 2
+
+
+def test_ban_of_an_account_is_a_ban_of_the_keys_that_a_merge_moves_to_it(
+    server: Server, root: Administrator, studio: Studio
+) -> None:
+    device, account, application = Device(), studio.user().user_id, new_application(server)
+    guest = device.sign_in(studio.client)["user_id"]
+    body = {"scope": {"application_id": application}}
+    assert root.request("POST", f"/users/{account}/bans", json=body).status_code == 201
+    assert merge(root, guest, account).status_code == 200
+    (link,) = root.data(f"/users/{account}/links")
+    assert root.request("DELETE", f"/users/{account}/links/{link['id']}").status_code == 200
+    assert device.call(studio.client, app_id=application).status_code == 403  # no new guest can start again there
+
+
 def test_merges_that_are_refused(server: Server, root: Administrator, studio: Studio) -> None:
     (game,) = new_games(server, 1)
     guest, account = Device().sign_in(studio.client)["user_id"], studio.user().user_id
