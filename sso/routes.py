@@ -325,7 +325,7 @@ def _upstream_pages(s: Services, pages: PageServices, account: AccountView) -> I
     )
     yield identity_pages(account, view, upstream.sign_in, upstream.links)
     yield device_key_pages(account, s.players.links)
-    yield conflict_pages(pages.conflicts, s.players.merges, pages.visitor)
+    yield conflict_pages(pages.conflicts, s.players.merges, s.players.merge_mails, pages.visitor)
 
 
 def _site_and_game_pages(s: Services, pages: PageServices) -> Iterator[Blueprint]:

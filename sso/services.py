@@ -78,7 +78,7 @@ from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 from sso.personal_data.games.wiring import GameData, build_game_data
-from sso.players.wiring import GuestLinking, Players, UserMerges, build_players
+from sso.players.wiring import GuestLinking, MergeMails, Players, UserMerges, build_players
 from sso.ssf.wiring import SharedSignals, build_shared_signals
 from sso.state.apply import RecordOperations, build_operations
 from sso.telemetry.spans import Telemetry
@@ -258,6 +258,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         deletion,
         erasure,
         merges,
+        MergeMails(outbox, brand),
         upstream,
     )
     key_rotation = KeyRotation(database, bus, ring)

@@ -14,7 +14,7 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
 from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
-from sso.gsid.guest_merges import GuestMerges, GuestPreview, StoreAccountElsewhere
+from sso.gsid.guest_merges import GuestMerges, GuestPreview, GuestRefused, StoreAccountElsewhere
 from sso.gsid.login_link import EMPTY_LINK, LoginLink
 from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, GameSessionData, LinkValues
 from sso.gsid.session_store import NO_VALUES, GameSessionStore, SessionOnPage
@@ -133,8 +133,11 @@ class Confirmation:
             await self._notices.game_signed_in(user, options.factor, session.application_ids, options.address)
         return True
 
-    async def guest_preview(self, view: ConfirmationView, user: User) -> GuestPreview | None:
-        """Returns what of the guest would move to the user. Raises NoSession if the guest cannot be linked any more."""
+    async def guest_preview(self, view: ConfirmationView, user: User) -> GuestPreview | GuestRefused | None:
+        """Returns what of the guest would move to the user, None if nothing would.
+
+        Raises NoSession if there is no such guest any more.
+        """
         if view.guest is None or view.linked or view.guest.guest_id == user.user_id:
             return None
         preview = await self._merges.preview(view.guest, user)

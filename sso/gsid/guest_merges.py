@@ -21,6 +21,10 @@ class GuestPreview(Struct, frozen=True):
     gains: tuple[str, ...]
 
 
+class GuestRefused(Struct, frozen=True):
+    """The guest exists, and cannot be merged into this account. Another account may do."""
+
+
 class StoreAccountElsewhere(Struct, frozen=True):
     """A store account that the guest wanted to link in the game, and that belongs to another user."""
 
@@ -31,8 +35,8 @@ class StoreAccountElsewhere(Struct, frozen=True):
 class GuestMerges(Protocol):
     async def conflict(self, link: GuestLink) -> StoreAccountElsewhere | None: ...
 
-    async def preview(self, link: GuestLink, user: User) -> GuestPreview | None:
-        """Returns None if the guest cannot be merged into the user."""
+    async def preview(self, link: GuestLink, user: User) -> GuestPreview | GuestRefused | None:
+        """Returns None if there is no such guest any more."""
 
     async def merge(self, link: GuestLink, user: User) -> bool:
         """Merges the guest into the user, for the session of the link. Of several concurrent calls, one does so.

@@ -6,6 +6,7 @@ from sso.accounts.model import User
 from sso.accounts.session_store import Session
 from sso.accounts.visitor import Visitor
 from sso.gsid.confirm import Confirmation, ConfirmationView
+from sso.gsid.guest_merges import GuestRefused
 from sso.gsid.login_flow import decision_path, session_path
 from sso.gsid.login_link import LoginLink
 from sso.web import language
@@ -43,6 +44,9 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
             return await show_result(view, session)
         allowed = await confirmation.is_allowed(gsid, session.user, link)
         preview = await confirmation.guest_preview(view, session.user) if allowed else None
+        guest_refused = isinstance(preview, GuestRefused)
+        if isinstance(preview, GuestRefused):
+            allowed, preview = False, None
         titles = [await confirmation.application_title(number) for number in preview.application_ids] if preview else []
         return await page(
             "game.html",
@@ -54,6 +58,7 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
             game=view,
             same_network=view.same_network(client_address()),
             allowed=allowed,
+            guest_refused=guest_refused,
             preview=preview,
             preview_games=[title for title in titles if title],
             administrator=allowed and await gets_admin_rights(view, session.user),

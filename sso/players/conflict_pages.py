@@ -15,10 +15,12 @@ from sso.audit.trail import AuditActor
 from sso.core.errors import ApiError, Conflict
 from sso.core.language import Text
 from sso.db.transaction import Transaction
+from sso.gsid.guest_merges import GuestPreview
 from sso.players.account_pages import LAST_WAY
 from sso.players.conflict_login import ConflictLoginFlows, OpenConflict, conflict_path
 from sso.players.guest_linking import preview_merge
 from sso.players.merge import Moves, UserMerges, actor_mode
+from sso.players.merge_mails import MergeMails
 from sso.upstream.link_conflict_store import LinkConflict, masked_login, use_conflict
 from sso.upstream.linked_identities import LastWayToSignIn
 from sso.upstream.recent_login import CONFLICT_PATH
@@ -35,7 +37,7 @@ MOVED = _("%(provider)s signs you in as %(account)s from now on.")
 MERGED = _("Your accounts are one now. Please sign in as %(account)s.")
 
 
-def conflict_pages(flows: ConflictLoginFlows, merges: UserMerges, visitor: Visitor) -> Blueprint:
+def conflict_pages(flows: ConflictLoginFlows, merges: UserMerges, mails: MergeMails, visitor: Visitor) -> Blueprint:
     routes = Blueprint("link_conflicts", __name__)
 
     @routes.get(CONFLICT_PATH)
@@ -58,13 +60,18 @@ def conflict_pages(flows: ConflictLoginFlows, merges: UserMerges, visitor: Visit
             decides=decides,
             conflict=conflict,
             claimant=name_of(conflict),
-            preview=await preview_merge(merges, conflict.owner.user_id, conflict.claimant) if merges_here else None,
+            preview=await merge_preview(conflict) if merges_here else None,
             preview_games=[],
             gsid=gsid,
             login_url=f"/login{next_query(conflict_path(gsid))}",
             back=found.game.path if found.game else "/account",
             **(found.game.details(client_address()) if found.game else {}),
         )
+
+    async def merge_preview(conflict: LinkConflict) -> GuestPreview | None:
+        """Returns what would move, or None if the accounts cannot be merged."""
+        preview = await preview_merge(merges, conflict.owner.user_id, conflict.claimant)
+        return preview if isinstance(preview, GuestPreview) else None
 
     def owns(session: Session | None, conflict: LinkConflict) -> bool:
         is_owner = session is not None and session.user.user_id == conflict.owner.user_id
@@ -100,7 +107,10 @@ def conflict_pages(flows: ConflictLoginFlows, merges: UserMerges, visitor: Visit
 
     @routes.post(f"{CONFLICT_PATH}/merge")
     async def merge() -> Response:
-        """Merges two accounts. The guest of a game's session is merged on the page of the session."""
+        """Merges two accounts, and notifies both owners.
+
+        The guest of a game's session is merged on the page of the session.
+        """
         decision = await read_decision()
         if isinstance(decision, Response):
             return decision
@@ -112,6 +122,7 @@ def conflict_pages(flows: ConflictLoginFlows, merges: UserMerges, visitor: Visit
         async def check(tx: Transaction, _moves: Moves) -> None:
             if not await use_conflict(tx, conflict):
                 raise Conflict("the question was answered meanwhile")
+            await mails.send(tx, conflict.owner, conflict.claimant)
 
         mode = actor_mode(AuditActor(user_id=session.user.user_id, address=str(client_address())))
         try:

@@ -7,7 +7,7 @@ from sso.accounts.model import User
 from sso.audit.trail import AuditActor
 from sso.core.errors import ApiError, Conflict
 from sso.db.transaction import Transaction
-from sso.gsid.guest_merges import GuestPreview, StoreAccountElsewhere
+from sso.gsid.guest_merges import GuestPreview, GuestRefused, StoreAccountElsewhere
 from sso.perm.engine.rules import without_section
 from sso.players.merge import Moves, UserMerges, actor_mode
 from sso.upstream.link_conflict_store import LinkConflicts
@@ -31,7 +31,7 @@ class GuestLinking(Struct, frozen=True):
         conflict = await self.conflicts.of_guest(link.guest_id)
         return StoreAccountElsewhere(conflict.provider, conflict.identity) if conflict else None
 
-    async def preview(self, link: GuestLink, user: User) -> GuestPreview | None:
+    async def preview(self, link: GuestLink, user: User) -> GuestPreview | GuestRefused | None:
         return await preview_merge(self.merges, link.guest_id, user)
 
     async def merge(self, link: GuestLink, user: User) -> bool:
@@ -56,11 +56,13 @@ class GuestLinking(Struct, frozen=True):
         return await self.merges.merged_into(link.guest_id) == user.user_id
 
 
-async def preview_merge(merges: UserMerges, user_id: str, into: User) -> GuestPreview | None:
-    """Returns what would move to the account, and what it would gain; None if the users cannot be merged."""
+async def preview_merge(merges: UserMerges, user_id: str, into: User) -> GuestPreview | GuestRefused | None:
+    """Returns what would move to the account, and what it would gain. Returns None if one of them does not exist."""
     mode = actor_mode(AuditActor(user_id=into.user_id), dry_run=True)
     try:
         written = await merges.merge(mode, user_id, into.user_id)
+    except Conflict:
+        return GuestRefused()
     except ApiError:
         return None
     moves = written.result.moves

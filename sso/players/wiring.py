@@ -18,9 +18,10 @@ from sso.players.guest_linking import GuestLinking
 from sso.players.guests import GuestSignIn, NewGuestLimit
 from sso.players.links import UserLinks
 from sso.players.merge import UserMerges
+from sso.players.merge_mails import MergeMails
 from sso.upstream.wiring import Upstream
 
-__all__ = ["GuestLinking", "Players", "UserMerges", "build_players"]
+__all__ = ["GuestLinking", "MergeMails", "Players", "UserMerges", "build_players"]
 
 
 class Players(Struct, frozen=True):
@@ -29,6 +30,7 @@ class Players(Struct, frozen=True):
     guests: GuestSignIn
     expiry: GuestExpiry
     merges: UserMerges
+    merge_mails: MergeMails
     links: UserLinks
 
 
@@ -43,6 +45,7 @@ def build_players(
     deletion: AccountDeletion,
     erasure: AccountErasure,
     merges: UserMerges,
+    merge_mails: MergeMails,
     upstream: Upstream,
 ) -> Players:
     guests = GuestSignIn(
@@ -59,4 +62,4 @@ def build_players(
     )
     links = UserLinks(database, upstream.links, games)
     expiry = GuestExpiry(database, deletion, erasure, settings.guest_days)
-    return Players(settings.guests == "on", game_login.applications, guests, expiry, merges, links)
+    return Players(settings.guests == "on", game_login.applications, guests, expiry, merges, merge_mails, links)

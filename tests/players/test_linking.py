@@ -148,6 +148,25 @@ def test_nobody_merges_a_guest_without_both(server: Server, client: httpx.Client
     assert query(server, "SELECT merged_into FROM users WHERE user_id = $1", guest["user_id"])[0][0] is None
 
 
+def test_guest_who_cannot_be_merged_is_refused_while_the_session_goes_on(
+    server: Server, client: httpx.Client, game: Game
+) -> None:
+    """The guest is banned at another game. The player may use another account, or stop the sign-in."""
+    guest, login, applications = Device().sign_in(client), new_user(server), [new_application(server) for _ in "12"]
+    server.sso("user", "ban", guest["user_id"], "--app", str(applications[0]))
+    session = link_session(game, guest, gapp_id=applications[1])
+    with Browser(server) as browser:
+        browser.sign_in(login)
+        page = browser.get(session.page)
+        page = browser.follow(page) if page.is_redirect else page
+        assert (page.status_code, "cannot be added to the account" in page.text) == (200, True), page.text
+        assert f"{session.decision}/continue" not in page.text
+        assert "Use another account" in page.text
+        assert session.status == "pending"
+        browser.submit(f"{session.decision}/deny")
+    assert session.poll().json()["status"] == "ERROR"
+
+
 @pytest.mark.parametrize("registers", [True, False])
 def test_link_session_does_not_outlive_the_revocation_of_its_guest(
     server: Server, client: httpx.Client, game: Game, registers: bool

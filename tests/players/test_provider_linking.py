@@ -9,6 +9,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from sso.core.ids import digest, secret_token
 from sso.upstream.link_conflict_store import masked_login
 from tests.kit.browser import Browser, Forms, new_user, query
 from tests.kit.builders import PASSWORD
@@ -165,6 +166,41 @@ def test_owner_of_both_merges_the_accounts(conflict: Conflict) -> None:
     )
     assert row["login"] == conflict.ann
     assert not is_signed_in(conflict.browser)
+
+
+def test_merge_is_mailed_to_both_owners_and_to_the_address_before_a_change(conflict: Conflict) -> None:
+    server, old, merged = conflict.browser.server, new_address(), "was merged into the account"
+    new_undo_link(server, conflict.bob, old)
+    conflict.sign_in_as(conflict.bob)
+    assert press(conflict.browser, CONFLICT, f"{CONFLICT}/merge").status_code == 200
+    for login in (conflict.bob, conflict.ann, old):
+        assert until(lambda login=login: any(merged in mail for mail in mails_to(server, login)))
+
+
+def test_link_that_undoes_a_change_of_the_address_waits_until_the_merge_is_undone(conflict: Conflict) -> None:
+    """A thief has changed the address and merged the account. The owner opens the link of the mail about the change."""
+    server, old = conflict.browser.server, new_address()
+    path = new_undo_link(server, conflict.bob, old)
+    conflict.sign_in_as(conflict.bob)
+    with Browser(server) as owner:
+        owner.get(path)
+        form = owner.form("/email/undo")
+        assert press(conflict.browser, CONFLICT, f"{CONFLICT}/merge").status_code == 200
+        for answer in (owner.get(path), owner.post("/email/undo", form)):
+            assert (answer.status_code, "ask support soon to separate the accounts" in answer.text) == (409, True)
+        server.sso("user", "unmerge", conflict.ann, conflict.bob)
+        assert owner.post("/email/undo", form).headers["Location"] == "/reset"
+    assert query(server, "SELECT merged_into FROM users WHERE login = $1", old)[0]["merged_into"] is None
+
+
+def new_undo_link(server: Server, login: str, old_login: str) -> str:
+    """Creates the link of the mail about a change of the address from ``old_login`` to ``login``, returns its path."""
+    secret = secret_token()
+    sql = """INSERT INTO mailed_links (digest, purpose, user_id, data, expires)
+        SELECT $1, 'email_undo', user_id, jsonb_build_object('login', $3::text), now() + interval '7 days'
+        FROM users WHERE login = $2"""
+    query(server, sql, digest(secret), login, old_login)
+    return f"/email/undo?token={secret}"
 
 
 def test_revocation_of_the_account_ends_the_question(conflict: Conflict) -> None:

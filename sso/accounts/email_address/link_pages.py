@@ -9,7 +9,7 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.email_address.change import EmailChange
 from sso.accounts.email_address.new_login import AddressTaken
-from sso.accounts.email_address.undo import EmailUndo, UndoWaits, undo_time
+from sso.accounts.email_address.undo import EmailUndo, UndoWaits, UserIsMerged, undo_time
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.history.texts import format_day, format_time
 from sso.accounts.model import User
@@ -23,6 +23,9 @@ from sso.web.redirects import see_other
 
 LINK_INVALID = _("This link no longer works. It may have been used already, or it has expired.")
 TAKEN = _("This e-mail address belongs to another account by now. Nothing was changed.")
+
+MERGED = _("This account was merged into another one, so nothing was changed.")
+MERGED_ADVICE = _("If this was not you, ask support soon to separate the accounts, and then open this link again.")
 
 
 def email_link_pages(
@@ -84,6 +87,8 @@ def email_link_pages(
         token = _token(request.args.get("token"))
         if (found := await undo.find(token)) is None:
             return await show_invalid_link()
+        if found.user.merged_into is not None:
+            return await show_merged()
         until = undo_time(found.link.data)
         must_wait = await undo.must_wait(found)
         if must_wait and until and until > clock.utc():
@@ -110,6 +115,8 @@ def email_link_pages(
             reset_secret = await undo.undo(await posted_token())
         except AddressTaken:
             return await show_invalid_link(TAKEN, 409)
+        except UserIsMerged:
+            return await show_merged()
         if reset_secret is None:
             return await show_invalid_link()
         if isinstance(reset_secret, UndoWaits):
@@ -145,6 +152,12 @@ def email_link_pages(
             time=format_time(waits.until),
         )
         return await page("message.html", page_title=heading, heading=heading, message=message)
+
+    async def show_merged() -> Response:
+        heading = _("The change is not undone yet")
+        return await page(
+            "message.html", status=409, page_title=heading, heading=heading, problem=MERGED, message=MERGED_ADVICE
+        )
 
     async def show_done(heading: Text, message: Text) -> Response:
         return await page(

@@ -46,6 +46,10 @@ class UndoWaits(Struct, frozen=True):
     until: datetime
 
 
+class UserIsMerged(Exception):
+    """The account was merged into another one. The link can be used after the merge was undone."""
+
+
 class UndoLink(Struct, frozen=True):
     """A link that can undo a change. ``until`` is set if the undo was requested."""
 
@@ -106,7 +110,7 @@ class EmailUndo:
 
         Returns the secret of a link that resets the password, or None if the link does not work. Returns UndoWaits,
         and changes nothing, if the account had a second factor before the change and the undo was not requested a day
-        ago. Raises AddressTaken.
+        ago. Raises AddressTaken, or UserIsMerged: the link would be used up, and the account could not sign in.
         """
         if (found := await self.find(secret)) is None:
             return None
@@ -114,6 +118,8 @@ class EmailUndo:
         async def work(tx: Transaction) -> str | UndoWaits | None:
             await lock_user(tx, found.user.user_id)
             user = await get_user(tx, found.user.user_id)
+            if user.merged_into is not None:
+                raise UserIsMerged
             earlier = await _factors_before(tx, user.user_id, found.link.created)
             if earlier and (waits := await self._request(tx, user, secret)):
                 return waits
