@@ -216,6 +216,25 @@ async def test_without_the_setting_no_test_player_has_a_password(services: Servi
     assert not (await stored(services)).disabled
 
 
+@pytest.mark.parametrize("disabled", [False, True])
+async def test_without_the_setting_no_test_player_has_a_passkey_or_a_recovery_code(
+    services: Services, disabled: bool
+) -> None:
+    """Also one that an earlier version has disabled."""
+    await create(services)
+    sql = """INSERT INTO passkeys (id, user_id, credential_id, public_key, sign_count)
+        VALUES ('passkey', :id, '\x01', '\x02', 0)"""
+    await run(services, sql, id=ID)
+    await run(services, "UPDATE users SET passkey_count = 1 WHERE user_id = :id", id=ID)
+    await run(services, "INSERT INTO recovery_codes (user_id, digest) VALUES (:id, '\x01')", id=ID)
+    if disabled:
+        await run(services, "UPDATE users SET disabled = true, password_hash = NULL WHERE user_id = :id", id=ID)
+    await services.test_players.disable()
+    left = "SELECT (SELECT count(*) FROM passkeys) + (SELECT count(*) FROM recovery_codes)"
+    assert await services.database.value(Statement(left, name="tests.left")) == 0
+    assert not (await stored(services)).second_factors
+
+
 async def test_mails_to_an_ordinary_account_with_the_id_of_a_test_player_do_not_expire(services: Services) -> None:
     links = ExpiringMailedLinks(services.database, "http://localhost")
 

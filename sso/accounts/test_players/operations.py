@@ -9,7 +9,7 @@ from sso.accounts.model import User
 from sso.accounts.operations import UserOperations
 from sso.accounts.ports import LoginWrites
 from sso.accounts.second_factor.changes import SecondFactorChanges
-from sso.accounts.second_factor.store import clear_attempts, delete_recovery_codes
+from sso.accounts.second_factor.store import clear_attempts, delete_recovery_codes, remove_factors
 from sso.accounts.test_players.outcomes import OUTCOMES, ForcedOutcome
 from sso.accounts.test_players.store import remove_other_sign_ins, usable_test_players
 from sso.accounts.user_record import UserChanges
@@ -65,7 +65,7 @@ class TestPlayers:
     async def disable(self) -> None:
         """Disables the accounts, which ends everything that was issued to them. Usually, there are none.
 
-        They lose their password, too: an administrator who enables one by hand must not open it to everybody.
+        They lose all ways to sign in, too: an administrator who enables one by hand must not open it to everybody.
         """
         for user_id in await usable_test_players(self._database):
             await self._logins.write_login(user_id, partial(self._disable, user_id=user_id))
@@ -108,6 +108,8 @@ class TestPlayers:
             return
         await self._operations.change(tx, AuditActor(), user, UserChanges(disabled=True), None)
         await remove_other_sign_ins(tx, user_id)
+        await remove_factors(tx, user)  # a passkey signs in without the password
+        await delete_recovery_codes(tx, user_id)
         await update_user(tx, user_id, {"password_hash": None})
         await trail.write(tx, AuditActor(), "user.save", user_id, {"password": user.password_hash}, {"password": None})
 

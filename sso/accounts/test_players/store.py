@@ -7,7 +7,7 @@ from sso.db.transaction import Runner, Transaction
 
 _USABLE = Statement(
     f"""SELECT user_id FROM users
-    WHERE {IS_TEST_PLAYER_SQL} AND (NOT disabled OR password_hash IS NOT NULL) ORDER BY user_id"""
+    WHERE {IS_TEST_PLAYER_SQL} AND (NOT disabled OR password_hash IS NOT NULL OR passkey_count > 0) ORDER BY user_id"""
 )
 _DELETE_IDENTITIES = Statement(
     """DELETE FROM linked_identities l USING identity_providers p
@@ -17,7 +17,7 @@ _DELETE_KEYS = Statement("DELETE FROM device_keys WHERE user_id = :user_id RETUR
 
 
 async def usable_test_players(runner: Runner) -> list[str]:
-    """Returns the ids of those who are enabled, or could sign in with the password once they are enabled."""
+    """Returns the ids of those who are enabled, or could sign in once they are enabled."""
     return [row["user_id"] for row in await runner.rows(_USABLE)]
 
 
