@@ -1,6 +1,7 @@
 """Keys of devices in the database: the sign-in with one, and the guest that a new one creates."""
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sso.accounts.authentication_context import GUEST_AUTH
@@ -20,6 +21,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 
 MAX_CLOCK_DIFFERENCE_S = 300  # between the time of a request and the database's
+MAX_OLD_KEYS = 1000  # that one call of `unseen_guests` looks at
 _NONCE_S = 2 * MAX_CLOCK_DIFFERENCE_S + 60  # a request from the future is accepted for twice that time
 
 _BAN = "ban_in_force({0}.bans, ARRAY[CAST({1}.app_id AS int), CAST({1}.gapp_id AS int)])"
@@ -85,16 +87,37 @@ _KEY_SIGN_INS = Statement(
     f"""SELECT id FROM sign_ins WHERE user_id = :user_id AND NOT ended
         AND (device_key = :key OR device_key IS NULL AND auth = '{GUEST_AUTH}') LIMIT 1000"""
 )
-# Guests without a key or a sign-in that was used within the last days. A store account does not get lost with a device.
-_UNSEEN_SQL = """SELECT k.user_id FROM device_keys k JOIN users u ON u.user_id = k.user_id
-    WHERE k.of_guest AND k.last_used < now() - make_interval(days => :days) AND u.deletion_due IS NULL
+_IS_OLD_KEY = "of_guest AND last_used < now() - make_interval(days => :days)"
+# A guest without a key or sign-in that was used within the last days. A store account does not get lost with a device.
+_IS_UNSEEN_GUEST = """u.deletion_due IS NULL
         AND NOT EXISTS (SELECT FROM device_keys other
-            WHERE other.user_id = k.user_id AND other.last_used >= now() - make_interval(days => :days))
+            WHERE other.user_id = u.user_id AND other.last_used >= now() - make_interval(days => :days))
         AND NOT EXISTS (SELECT FROM sign_ins s
-            WHERE s.user_id = k.user_id AND s.last_used >= now() - make_interval(days => :days))
-        AND NOT EXISTS (SELECT FROM linked_identities l WHERE l.user_id = k.user_id)"""
-_UNSEEN = Statement(f"{_UNSEEN_SQL} ORDER BY k.last_used LIMIT :most")
-_IS_UNSEEN = Statement(f"SELECT EXISTS ({_UNSEEN_SQL} AND k.user_id = :user_id)")
+            WHERE s.user_id = u.user_id AND s.last_used >= now() - make_interval(days => :days))
+        AND NOT EXISTS (SELECT FROM linked_identities l WHERE l.user_id = u.user_id)"""
+_OLD_KEYS = Statement(
+    f"""WITH old_keys AS MATERIALIZED (
+        SELECT user_id, last_used, digest FROM device_keys
+        WHERE {_IS_OLD_KEY} AND (last_used, digest) > (CAST(:last_used AS timestamptz), CAST(:digest AS bytea))
+        ORDER BY last_used, digest LIMIT CAST(:most AS bigint)
+    )
+    SELECT k.*, EXISTS (SELECT FROM users u WHERE u.user_id = k.user_id AND {_IS_UNSEEN_GUEST}) AS is_unseen
+    FROM old_keys k ORDER BY last_used, digest"""
+)
+_IS_UNSEEN = Statement(
+    f"""SELECT EXISTS (SELECT FROM users u WHERE u.user_id = :user_id AND {_IS_UNSEEN_GUEST}
+        AND EXISTS (SELECT FROM device_keys WHERE user_id = u.user_id AND {_IS_OLD_KEY}))"""
+)
+
+
+class KeyPosition(NamedTuple):
+    """A key, in the order of their last uses."""
+
+    last_used: datetime
+    digest: bytes
+
+
+BEFORE_ALL_KEYS = KeyPosition(datetime.fromtimestamp(0, UTC), b"")
 
 
 class KeySignIn(NamedTuple):
@@ -152,10 +175,21 @@ async def key_sign_ins(tx: Transaction, user_id: str, key: bytes) -> list[str]:
     return [row["id"] for row in await tx.rows(_KEY_SIGN_INS, user_id=user_id, key=key)]
 
 
-async def unseen_guests(runner: Runner, days: int, limit: int) -> list[str]:
-    """Returns the ids of guests who were not seen for this many days, those who were seen first."""
-    rows = await runner.rows(_UNSEEN, days=days, most=limit)
-    return list(dict.fromkeys(row["user_id"] for row in rows))
+async def unseen_guests(runner: Runner, days: int, limit: int, after: KeyPosition) -> tuple[list[str], KeyPosition]:
+    """Looks at the next keys of guests that were not used for this many days, in the order of their last uses.
+
+    Returns the ids of at most ``limit`` guests who were not seen for so long, and the key after which the next call
+    continues. So it does not read the guests again each time who are kept because of a sign-in or a store account.
+    """
+    position, guests = after, dict[str, None]()
+    rows = await runner.rows(_OLD_KEYS, days=days, most=MAX_OLD_KEYS, **position._asdict())
+    for row in rows:
+        if len(guests) == limit:
+            return list(guests), position
+        position = KeyPosition(row["last_used"], row["digest"])
+        if row["is_unseen"]:
+            guests[row["user_id"]] = None
+    return list(guests), position if len(rows) == MAX_OLD_KEYS else BEFORE_ALL_KEYS
 
 
 async def is_unseen(tx: Transaction, user_id: str, days: int) -> bool:

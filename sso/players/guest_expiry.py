@@ -13,7 +13,7 @@ from sso.db.errors import DatabaseError
 from sso.db.transaction import Transaction
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure, erase_at_once
-from sso.players.device_key_store import is_unseen, unseen_guests
+from sso.players.device_key_store import BEFORE_ALL_KEYS, is_unseen, unseen_guests
 from sso.players.merge_store import finish_merges
 
 INTERVAL_S = 60.0
@@ -32,6 +32,7 @@ class GuestExpiry:
         self._deletion = deletion
         self._erasure = erasure
         self._days = days
+        self._position = BEFORE_ALL_KEYS  # where the next interval goes on
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
@@ -49,13 +50,15 @@ class GuestExpiry:
         """
         await finish_merges(self._database)
         erased = 0
-        for user_id in await unseen_guests(self._database, self._days, MAX_GUESTS):
+        guests, position = await unseen_guests(self._database, self._days, MAX_GUESTS, self._position)
+        for user_id in guests:
             try:
                 erased += await self._erase(user_id)
             except DatabaseError:
                 raise
             except Exception as error:
                 log.error("guests.erasure_failed", user_id=user_id, reason=type(error).__name__)
+        self._position = position
         return erased
 
     async def _erase(self, user_id: str) -> bool:

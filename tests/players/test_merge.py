@@ -17,8 +17,8 @@ from sso.db.errors import Unavailable
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.personal_data.erasure import erase_at_once
-from sso.players import guest_expiry, links
-from sso.players.device_key_store import delete_key, unseen_guests
+from sso.players import device_key_store, guest_expiry, links
+from sso.players.device_key_store import BEFORE_ALL_KEYS, KeyPosition, delete_key, unseen_guests
 from sso.players.guest_linking import preview_merge
 from sso.players.merge import Moves, actor_mode
 from sso.services import Services
@@ -469,8 +469,8 @@ async def test_guest_whom_another_worker_has_erased_is_passed_over(
     guests = [await new_guest(services, key * 32) for key in (b"v", b"w")]
     await database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
 
-    async def list_of_before(_runner: Runner, _days: int, _limit: int) -> list[str]:
-        return ["erased", *guests]
+    async def list_of_before(*_: Any) -> tuple[list[str], KeyPosition]:
+        return ["erased", *guests], BEFORE_ALL_KEYS
 
     monkeypatch.setattr(guest_expiry, "unseen_guests", list_of_before)
     assert await expiry.erase_unseen() == 2
@@ -514,6 +514,22 @@ async def test_guest_with_a_store_account_is_kept_although_the_device_is_not_see
     assert await expiry.erase_unseen() == 1
 
 
+async def test_guests_who_are_kept_are_not_read_each_time(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have signed in since their key was used. Their keys are the oldest ones."""
+    monkeypatch.setattr(device_key_store, "MAX_OLD_KEYS", 2)
+    database, expiry = services.database, services.players.expiry
+    guests = [await new_guest(services, number.to_bytes() * 32) for number in range(6)]
+    for number, guest in enumerate(guests):
+        sql = "UPDATE device_keys SET last_used = current_date - CAST(:days AS int) WHERE user_id = :guest"
+        await database.value(Statement(sql), days=100 - number // 3, guest=guest)  # three have the same time
+    sql = """INSERT INTO sign_ins (id, user_id, last_used, expires)
+        SELECT user_id, user_id, now(), now() FROM unnest(CAST(:guests AS text[])) AS user_id"""
+    await database.value(Statement(sql), guests=guests[:4])
+    assert [await expiry.erase_unseen() for _ in range(3)] == [0, 0, 2]
+    await database.value(Statement("DELETE FROM sign_ins"))
+    assert [await expiry.erase_unseen() for _ in range(3)] == [0, 2, 2]  # after the last key comes the first one
+
+
 async def test_guest_who_comes_back_before_the_erasure_is_kept(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -523,8 +539,10 @@ async def test_guest_who_comes_back_before_the_erasure_is_kept(
     seen = "UPDATE device_keys SET last_used = now() - make_interval(days => :days)"
     await database.value(Statement(seen), days=91)
 
-    async def list_and_sign_in(runner: Runner, days: int, limit: int) -> list[str]:
-        guests = await unseen_guests(runner, days, limit)
+    async def list_and_sign_in(
+        runner: Runner, days: int, limit: int, after: KeyPosition
+    ) -> tuple[list[str], KeyPosition]:
+        guests = await unseen_guests(runner, days, limit, after)
         await database.value(Statement(seen), days=0)
         return guests
 

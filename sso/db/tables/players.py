@@ -47,5 +47,5 @@ user_merges = Table(
     bool_column("was_disabled"),
     json_column("moved"),
     Index("ix_user_merges_into_id", "into_id"),
-    Index("ix_user_merges_at", "at"),
+    Index("ix_user_merges_unfinished", "at", postgresql_where=text("moved <> '{}'::jsonb")),
 )
