@@ -49,7 +49,7 @@ _RECORD = Statement(
             -- The address is told to those only that the user has told it to.
             AND (item.email IS NULL
                 OR EXISTS (SELECT FROM oauth_grants g WHERE g.user_id = :user_id AND g.client_id = r.client_id
-                    AND 'email' = ANY (g.scopes))
+                    AND cardinality(g.act) = 0 AND 'email' = ANY (g.scopes))
                 OR EXISTS (SELECT FROM oauth_consents g WHERE g.user_id = :user_id AND g.client_id = r.client_id
                     AND 'email' = ANY (g.scopes)))
         ORDER BY r.stream_id, item.n
@@ -61,6 +61,7 @@ _RECORD_SESSIONS = Statement(
     f"""WITH {_RECEIVERS}, sessions AS (
         SELECT DISTINCT r.stream_id, CASE WHEN r.profile <> 'strict' THEN g.sid END AS sid
         FROM receivers r LEFT JOIN oauth_grants g ON g.client_id = r.client_id AND g.user_id = :user_id
+            AND cardinality(g.act) = 0
         WHERE '{SignalType.SESSION_REVOKED}' = ANY (r.events)
             AND CASE WHEN CAST(:sids AS text[]) IS NULL THEN true ELSE g.sid = ANY (CAST(:sids AS text[])) END
             -- Without a grant nothing is known about the sessions of the site, so all of them end.
@@ -77,7 +78,7 @@ RECORD_ASSURANCE = f""", assurance_signals AS (
         INSERT INTO signal_events (stream_id, type, sub, sid, data, txn, expires)
         SELECT DISTINCT s.stream_id, '{SignalType.ASSURANCE_LEVEL_CHANGE}', i.user_id,
             CASE WHEN c.profile <> 'strict' THEN i.sid END, CAST(i.assurance AS jsonb), {TXN}, {EXPIRES}
-        FROM new_items i JOIN oauth_grants g ON g.user_id = i.user_id AND g.sid = i.sid
+        FROM new_items i JOIN oauth_grants g ON g.user_id = i.user_id AND g.sid = i.sid AND cardinality(g.act) = 0
         JOIN signal_streams s ON s.client_id = g.client_id AND s.status <> 'disabled' AND NOT s.overfull
             AND '{SignalType.ASSURANCE_LEVEL_CHANGE}' = ANY (s.events)
         JOIN oauth_clients c ON c.client_id = s.client_id AND NOT c.disabled

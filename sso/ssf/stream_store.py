@@ -90,7 +90,8 @@ _EXCLUDE = Statement(
     SELECT s.stream_id, u.user_id, true FROM signal_streams s JOIN users u ON u.user_id = :user_id
     WHERE s.stream_id = :stream_id AND (
         EXISTS (SELECT FROM signal_subjects k WHERE k.stream_id = s.stream_id AND k.user_id = u.user_id)
-        OR EXISTS (SELECT FROM oauth_grants g WHERE g.user_id = u.user_id AND g.client_id = s.client_id)
+        OR EXISTS (SELECT FROM oauth_grants g WHERE g.user_id = u.user_id AND g.client_id = s.client_id
+            AND cardinality(g.act) = 0)
         OR EXISTS (SELECT FROM oauth_consents o WHERE o.user_id = u.user_id AND o.client_id = s.client_id))
     ON CONFLICT (stream_id, user_id) DO UPDATE SET excluded = true"""
 )
