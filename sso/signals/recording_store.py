@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sso.db.service_clients import MAY_HAVE_STREAMS
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.signals.event_types import SignalType
@@ -15,12 +16,13 @@ TXN = "CAST(pg_current_xact_id() AS text) || '-' || CAST(extract(epoch FROM now(
 # The streams of the clients that know the user: by a grant (not that of an exchanged token), by a consent, or because
 # the user had a grant or they have had a signal about the user. A client that the receiver has removed the user from
 # gets none.
-_RECEIVERS = """known_clients AS (
+_RECEIVERS = f"""known_clients AS (
         SELECT client_id FROM oauth_grants WHERE user_id = :user_id AND cardinality(act) = 0
         UNION SELECT client_id FROM oauth_consents WHERE user_id = :user_id
     ), receivers AS (
         SELECT s.stream_id, s.method, s.events, s.client_id, c.profile, c.application_id
-        FROM signal_streams s JOIN oauth_clients c ON c.client_id = s.client_id AND NOT c.disabled
+        FROM signal_streams s JOIN oauth_clients c ON c.client_id = s.client_id
+            AND {MAY_HAVE_STREAMS.format("c")}
         LEFT JOIN signal_subjects k ON k.stream_id = s.stream_id AND k.user_id = :user_id
         WHERE s.status <> 'disabled' AND NOT s.overfull AND k.excluded IS NOT TRUE
             AND (k.user_id IS NOT NULL OR s.client_id = ANY (ARRAY(SELECT client_id FROM known_clients)))
@@ -81,7 +83,7 @@ RECORD_ASSURANCE = f""", assurance_signals AS (
         FROM new_items i JOIN oauth_grants g ON g.user_id = i.user_id AND g.sid = i.sid AND cardinality(g.act) = 0
         JOIN signal_streams s ON s.client_id = g.client_id AND s.status <> 'disabled' AND NOT s.overfull
             AND '{SignalType.ASSURANCE_LEVEL_CHANGE}' = ANY (s.events)
-        JOIN oauth_clients c ON c.client_id = s.client_id AND NOT c.disabled
+        JOIN oauth_clients c ON c.client_id = s.client_id AND {MAY_HAVE_STREAMS.format("c")}
         WHERE NOT EXISTS (SELECT FROM signal_subjects k
             WHERE k.stream_id = s.stream_id AND k.user_id = i.user_id AND k.excluded)
     )"""

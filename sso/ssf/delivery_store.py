@@ -10,6 +10,7 @@ from msgspec import Struct
 from sso.core.encryption import Keyring
 from sso.core.ids import record_id
 from sso.db.database import Database
+from sso.db.service_clients import MAY_HAVE_STREAMS
 from sso.db.statement import Statement
 from sso.db.transaction import Row
 from sso.delivery.due_queue import LEASE_S
@@ -46,7 +47,8 @@ _CLAIM = Statement(
     WHERE stream_id = (
         SELECT s.stream_id FROM signal_streams s WHERE s.method = 'push' AND s.next_try <= now()
             AND s.lease_until <= now()
-            AND EXISTS (SELECT FROM oauth_clients c WHERE c.client_id = s.client_id AND NOT c.disabled)
+            AND EXISTS (SELECT FROM oauth_clients c WHERE c.client_id = s.client_id
+                AND {MAY_HAVE_STREAMS.format("c")})
             AND EXISTS (SELECT FROM signal_events e WHERE e.stream_id = s.stream_id AND {_IS_DELIVERED})
         ORDER BY s.next_try LIMIT 1 FOR NO KEY UPDATE OF s SKIP LOCKED
     ) RETURNING stream_id, client_id, endpoint_url, authorization_sealed, tries, lease"""
@@ -54,7 +56,8 @@ _CLAIM = Statement(
 _NEXT = Statement(
     f"""SELECT {_COLUMNS} FROM signal_streams s JOIN oauth_clients c ON c.client_id = s.client_id
     JOIN signal_events e ON e.stream_id = s.stream_id AND {_IS_DELIVERED}
-    WHERE s.stream_id = :stream_id AND s.lease = :lease AND NOT c.disabled ORDER BY e.id LIMIT :limit"""
+    WHERE s.stream_id = :stream_id AND s.lease = :lease AND {MAY_HAVE_STREAMS.format("c")}
+    ORDER BY e.id LIMIT :limit"""
 )
 _FINISH = Statement(
     """WITH held AS (

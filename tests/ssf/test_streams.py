@@ -250,7 +250,7 @@ def test_stream_of_a_client_that_is_deleted_meanwhile_is_not_added(server: Serve
     assert query(server, "SELECT FROM signal_streams WHERE stream_id = $1", stream_id) == []
 
 
-@pytest.mark.parametrize("statement", ["INTO signal_events", "INTO signal_subjects"])
+@pytest.mark.parametrize("statement", ["WITH known_clients", "INTO signal_subjects"])
 def test_stream_that_is_deleted_meanwhile_gets_nothing_about_the_user(
     server: Server, client: SignalClient, root: Administrator, statement: str
 ) -> None:
@@ -259,7 +259,7 @@ def test_stream_that_is_deleted_meanwhile_gets_nothing_about_the_user(
     tokens, user_id = client.site.tokens(browser, scope="openid offline_access"), user_id_of(server, browser.login)
 
     def send() -> httpx.Response:
-        if statement == "INTO signal_events":
+        if statement == "WITH known_clients":
             return root.request("PATCH", f"/users/{user_id}", json={"disabled": True})
         return client.site.revoke(tokens["refresh_token"])
 

@@ -1,6 +1,7 @@
 """The SQL of the token store about access tokens that were issued: whose they are, and whether they are still valid."""
 
 from sso.db.batch.statement import BatchStatement
+from sso.db.service_clients import HAS_ACTIVE_APPLICATION
 from sso.db.statement import Statement
 from sso.oauth.tokens.statements import CLOCK, USER_CLAIMS
 
@@ -31,9 +32,6 @@ CHECK_ACCESS_TOKEN = BatchStatement(
     JOIN users u ON u.user_id = g.user_id AND g.issued >= u.valid_from""",
     columns={"digest": "bytea"},
 )
-# Whether neither the application of a service token nor its project was removed.
-HAS_ACTIVE_APPLICATION = """EXISTS (SELECT FROM applications a LEFT JOIN projects p ON p.id = a.project_id
-                WHERE a.application_id = {0}.application_id AND NOT a.removed AND p.removed IS NOT TRUE)"""
 # A valid access token of a user or of a service, if its client belongs to the application of the resource server, or if
 # it names resources.
 INTROSPECT = BatchStatement(

@@ -8,8 +8,8 @@ from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.db.service_clients import HAS_ACTIVE_APPLICATION
 from sso.oauth.model import UNRESTRICTED, Client, TokenRestrictions
-from sso.oauth.tokens.access_token_statements import HAS_ACTIVE_APPLICATION
 from sso.oauth.tokens.statements import AUTHENTICATED
 
 # A token for each item whose client is still as it was when it was authenticated, and whose application exists.
