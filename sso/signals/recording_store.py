@@ -89,7 +89,8 @@ RECORD_ASSURANCE = f""", assurance_signals AS (
     )"""
 _FORGET_CLIENT = Statement(
     """DELETE FROM signal_subjects k USING signal_streams s
-    WHERE s.stream_id = k.stream_id AND s.client_id = :client_id AND k.user_id = :user_id"""
+    WHERE s.stream_id = k.stream_id AND s.client_id = :client_id AND k.user_id = :user_id
+        AND NOT k.excluded"""
 )
 _FORGET_ADDRESSES = Statement("DELETE FROM signal_events WHERE sub = :user_id AND email IS NOT NULL")
 

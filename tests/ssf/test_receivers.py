@@ -8,6 +8,7 @@ import pytest
 from sso.ssf.delivery_store import SignalDeliveries
 from tests.admin.conftest import Administrator
 from tests.kit.browser import AuthenticatorApp, query, user_id_of
+from tests.kit.browser import Browser as PageBrowser
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.oauth import ACR_MFA, Browser, new_browser, new_site
 from tests.kit.server import Server, until
@@ -126,3 +127,19 @@ def test_nothing_is_pushed_to_a_client_that_may_no_longer_have_streams(
         set_disabled(first, False)
         claims = [client.claims(token) for token in wait_for_tokens(receiver, 3)]
         assert {item["sub_id"]["sub"] for item in claims} == {first}
+
+
+def test_user_who_removes_the_site_stays_excluded(server: Server, root: Administrator) -> None:
+    """Also when the user comes back."""
+    client, browser = signal_client(server), new_browser(server).sign_in()
+    stream, user_id = client.add_stream(), user_id_of(server, browser.login)
+    client.site.tokens(browser)
+    subject = {"format": "iss_sub", "iss": server.base_url, "sub": user_id}
+    assert client.call("POST", "subjects:remove", json={"stream_id": stream, "subject": subject}).is_success
+    with PageBrowser(server) as page:
+        page.sign_in(browser.login)
+        page.open_account()
+        assert page.submit("/account/sites/remove", client_id=client.site.client_id).status_code == 303
+    client.site.tokens(browser)
+    assert root.request("PATCH", f"/users/{user_id}", json={"disabled": True}).status_code == 200
+    assert client.take(stream, **NOW) == []
