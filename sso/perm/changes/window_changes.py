@@ -56,14 +56,14 @@ class WindowChanges:
     async def record_due(self) -> float:
         """Records the begins and ends up to now. Returns the moment of the next one."""
         now = int(self._database.clock.now())
-        recorded_to, windows = await self._database.transaction(read_windows, now)
+        recorded_to, known_to, windows = await self._database.transaction(read_windows, now)
         due: dict[int, list[TimeWindow]] = {}
         for application_id, window in windows:
             if window.period(recorded_to).until <= now:
                 due.setdefault(application_id, []).append(window)
         are_recorded = [await self._try(key, due[key], recorded_to, now) for key in sorted(due)]
-        if all(are_recorded) and (due or recorded_to < now - INTERVAL_S / 2):
-            await self._database.transaction(advance, ALL_APPLICATIONS, now)
+        if all(are_recorded) and (due or recorded_to < known_to - INTERVAL_S / 2):
+            await self._database.transaction(advance, ALL_APPLICATIONS, known_to)
         return min((window.period(now).until for _, window in windows), default=float("inf"))
 
     async def _try(self, application_id: int, windows: Sequence[TimeWindow], recorded_to: int, now: int) -> bool:

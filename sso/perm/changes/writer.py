@@ -160,8 +160,9 @@ class PermissionWriter:
         comparison = StateComparison(self._facts, scope, self._now)
         await comparison.lock_accounts(tx)
         await lock_scope(tx, scope)
+        comparison.now = self._now  # begins and ends of time windows until now are recorded by those who had the locks
         await comparison.begin(tx)
-        guards = LastAdministrators(self._facts, scope, self._now)
+        guards = LastAdministrators(self._facts, scope, comparison.now)
         await guards.begin(tx, comparison.before)
         result = await work(tx)
         await comparison.read_after(tx)

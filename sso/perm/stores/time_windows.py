@@ -1,5 +1,6 @@
 """The time windows of all conditions, and up to which moment their begins and ends are events of the change stream."""
 
+import math
 from typing import NamedTuple
 
 from sso.db.statement import Statement
@@ -8,6 +9,7 @@ from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.time_windows import TimeWindow
 
 ALL_APPLICATIONS = 0
+MAX_OPEN_S = 700  # longer than any write takes; another transaction that stays open longer is no write
 
 # Groups matter at the applications of their project; in a list of the project also at the central application.
 _WINDOWS = Statement(
@@ -35,22 +37,35 @@ _LATEST_MOMENT = Statement("SELECT max(moment) FROM time_window_progress WHERE a
 _ADVANCE = Statement(
     "UPDATE time_window_progress SET moment = :moment WHERE application_id = :application_id AND moment < :moment"
 )
+# A second more than the age of the oldest open transaction of the service, because moments are whole seconds.
+_OPEN_FOR = Statement(
+    f"""SELECT CAST(least(coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)) + 1, 0), {MAX_OPEN_S}) AS float)
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"""
+)
 _FORGET = Statement("DELETE FROM time_window_progress WHERE application_id <> 0 AND moment <= :moment")
 
 
 class KnownWindows(NamedTuple):
     recorded_to: int  # begins and ends up to this moment are recorded, at all applications
+    known_to: int  # a write in progress may save windows that begin or end after this moment
     windows: list[tuple[int, TimeWindow]]  # with the application at which the window matters
 
 
 async def read_windows(tx: Transaction, now: int) -> KnownWindows:
+    """Reads the windows that are committed.
+
+    A write reports what is so when it has its locks, and may commit minutes later. So another moment is known_to, which
+    is before the beginning of every transaction that is open before the windows are read.
+    """
+    known_to = math.floor(now - await tx.value(_OPEN_FOR))
     recorded_to = await tx.value(_MOMENT, application_id=ALL_APPLICATIONS)
     if recorded_to is None:
         await tx.value(_BEGIN, application_id=ALL_APPLICATIONS, moment=now)
         recorded_to = now
     rows = await tx.rows(_WINDOWS)
     decoded = ((row["application_id"], decode_condition({"time": row["time"]}).time) for row in rows)
-    return KnownWindows(recorded_to, [(key, window) for key, window in decoded if window is not None])
+    return KnownWindows(recorded_to, known_to, [(key, window) for key, window in decoded if window is not None])
 
 
 async def members_with_windows(runner: Runner, limit: int) -> set[str]:

@@ -11,6 +11,7 @@ from sso.perm.changes.impact import PermissionChange
 from sso.perm.changes.window_changes import WindowComparison
 from sso.perm.stores.time_windows import ALL_APPLICATIONS, read_moment
 from sso.services import Services
+from tests.kit.row_locks import changed_by_another_transaction
 from tests.perm.changes.recorded_events import ADD_USERS, FORGET, events
 from tests.state.studio import apply
 
@@ -151,3 +152,27 @@ async def test_application_that_fails_does_not_hold_up_the_others(
     assert compared == [TANKS, SHIPS, TANKS]  # what is recorded is not compared again
     await changes.record_due()
     assert await events(services) == [ships, ("permissions_changed", "8001", TANKS, GAINED)]
+
+
+async def test_begin_during_the_write_that_saves_the_window_is_recorded(
+    services: Services, clock: ShiftedClock, dsn: str
+) -> None:
+    changes = services.permissions.window_changes
+    start = clock.at + 1000
+    await apply(services, document({"from": start + 5000}))
+    await changes.record_due()
+    await services.database.value(FORGET)
+    write = f"""WITH applications AS (
+            UPDATE applications SET revision = revision + 1 WHERE application_id = {TANKS}
+        )
+        UPDATE roles SET condition = jsonb_set(condition, '{{time,from}}', '{start}') WHERE application_id = {TANKS}"""
+    with changed_by_another_transaction(dsn, write):
+        clock.at = start
+        await changes.record_due()
+        assert await events(services) == []
+    for _ in range(2):
+        await changes.record_due()
+        assert await events(services) == [("permissions_changed", "8001", TANKS, GAINED)]
+    clock.at += 10
+    await changes.record_due()
+    assert len(await events(services)) == 1
