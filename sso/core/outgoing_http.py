@@ -32,6 +32,7 @@ class OutgoingLimits(Struct, frozen=True):
     timeout_s: float  # for the whole request
     max_bytes: int  # for the body of an answer; 0: it is not read
     max_requests: int  # at the same time, in this worker
+    read_statuses: frozenset[int] | None = None  # the body of other answers is not read; None: that of all is
 
 
 class OutgoingAnswer(Struct, frozen=True):
@@ -116,8 +117,8 @@ class OutgoingClient:
 
     async def _read(self, response: httpx.Response) -> bytes:
         """Returns the body. A compressed one is refused, because it could become much larger than what was sent."""
-        max_bytes = self._limits.max_bytes
-        if not max_bytes:
+        max_bytes, statuses = self._limits.max_bytes, self._limits.read_statuses
+        if not max_bytes or (statuses is not None and response.status_code not in statuses):
             return b""
         if response.headers.get("Content-Encoding", "identity") != "identity":
             raise UnusableAnswer("unexpected Content-Encoding")

@@ -6,7 +6,8 @@ from sso.core.outgoing_http import AddressRefused, NoAnswer, OutgoingClient, Out
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.delivery.due_queue import Failure
 
-LIMITS = OutgoingLimits(timeout_s=10.0, max_bytes=64 * 1024, max_requests=32)
+# Only the body of a rejection says something.
+LIMITS = OutgoingLimits(timeout_s=10.0, max_bytes=64 * 1024, max_requests=32, read_statuses=frozenset((400,)))
 # Errors of RFC 8935 that say something about the sender, which an operator can correct, and not about the event.
 _RETRIED_ERRORS = ("authentication_failed", "access_denied", "invalid_key")
 

@@ -27,6 +27,7 @@ class PushReceiver:
     port: int = 0
     status: int = 202
     answer: bytes = b""
+    answer_headers: dict[str, str] = field(default_factory=dict)
     tokens: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
@@ -49,6 +50,8 @@ def push_receiver(continued: PushReceiver | None = None) -> Iterator[PushReceive
                 receiver.tokens.append(token)
             with suppress(OSError):
                 self.send_response(status)
+                for name, value in receiver.answer_headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(answer)
 

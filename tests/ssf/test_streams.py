@@ -394,6 +394,20 @@ def test_push_is_retried_in_order_and_rejected_events_are_dropped(server: Server
         assert client.call("GET", f"status?stream_id={stream}").json()["status"] == "enabled"
 
 
+@pytest.mark.parametrize(("body", "encoding"), [(b"x" * 100_000, "identity"), (b"accepted", "gzip")])
+def test_body_of_an_answer_that_accepts_an_event_is_not_read(
+    server: Server, root: Administrator, body: bytes, encoding: str
+) -> None:
+    client = signal_client(server)
+    with push_receiver() as receiver:
+        receiver.answer, receiver.answer_headers = body, {"Content-Encoding": encoding}
+        stream = client.add_stream(delivery={"method": PUSH, "endpoint_url": receiver.url})
+        set_disabled(root, user_id_of(server, connected_user(server, client).login), True)
+        assert until(lambda: receiver.tokens and state(server, stream)["waiting"] == 0)
+        assert len(receiver.tokens) == len(FIRST_NAMES)
+        assert state(server, stream)["problem"] == ""
+
+
 def test_stream_that_nobody_receives_is_paused(server: Server, root: Administrator) -> None:
     """It keeps what it has, gets nothing more, and is told so. Enabled again, it goes on."""
     client = signal_client(server)
