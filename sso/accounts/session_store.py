@@ -27,6 +27,7 @@ from sso.accounts.session_statements import (
     STEP_UP_AND_COUNT,
 )
 from sso.accounts.sign_in_extension import SignInExtension
+from sso.backchannel_logout.store import end_site_sessions
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
 from sso.db.batch.statement import BatchStatement
@@ -208,7 +209,7 @@ class SessionStore:
         yet. Then ``extension`` replaces the statement, unless the user must do something first.
 
         Raises InvalidCredentials if the user was revoked since it was read, and TooManyAttempts if a counter of the
-        login is blocked.
+        login is blocked. Then the sessions of the cookies have ended, too.
         """
         if user.is_guest:  # whatever is linked to a guest: only the game signs a guest in
             raise InvalidCredentials
@@ -245,6 +246,8 @@ class SessionStore:
             is_sign_in=is_sign_in,
             sid=sid,
         )
+        if sid and (row is None or row["wait"] is not None):  # nothing continues the session that has ended
+            await self._database.transaction(end_site_sessions, user.user_id, sids=[sid])
         if row is None:
             raise InvalidCredentials
         raise_if_blocked(row["wait"])

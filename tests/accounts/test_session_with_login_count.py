@@ -18,6 +18,7 @@ from sso.db.transaction import Transaction
 from sso.services import Services
 from tests.kit.builders import PASSWORD, add_user
 from tests.kit.conditions import until_blocking
+from tests.oauth.in_process import apply_client
 
 HERE = parse_address("192.0.2.1")
 LOGINS = 3  # allowed in a minute
@@ -26,6 +27,11 @@ _ADD_FAILURES = Statement(
     """INSERT INTO throttle (key, failures, since, blocked_until, expires)
     VALUES (:key, 3, now(), now() + make_interval(secs => :wait), now() + interval '15 minutes')"""
 )
+_ADD_SITE_SESSION = Statement(
+    """INSERT INTO oauth_site_sessions (sid, client_id, user_id, expires)
+    VALUES (:sid, :client_id, :user_id, now() + interval '1 day')"""
+)
+_NOTIFIED = Statement("SELECT sid FROM logout_notifications")
 _FAILURES = Statement("SELECT failures FROM throttle WHERE key = :key")
 _RENAME = Statement("UPDATE users SET nick = 'Bob' WHERE user_id = :user_id")
 
@@ -35,9 +41,9 @@ def rate_limiter(services: Services) -> LoginRateLimiter:
     return LoginRateLimiter(services.database, per_address=10, logins_per_account=LOGINS)
 
 
-async def start(services: Services, rate_limiter: LoginRateLimiter, user: User) -> Session:
+async def start(services: Services, rate_limiter: LoginRateLimiter, user: User, old: str = "") -> Session:
     success = rate_limiter.success_columns(LoginAttempt(user.login_key, HERE))
-    return await services.sessions.start(user, by_password(), HERE, "", success=success)
+    return await services.sessions.start(user, by_password(), HERE, "", session=old, success=success)
 
 
 async def count(services: Services, counter: str) -> int | None:
@@ -69,6 +75,20 @@ async def test_blocked_login_starts_no_session_and_is_not_counted(
     assert await services.sessions.list(user.user_id) == []
     assert await count(services, f"logins:{user.login_key}") is None
     assert await count(services, counter) == 3
+
+
+async def test_blocked_login_in_a_session_ends_it_at_the_sites(
+    services: Services, rate_limiter: LoginRateLimiter
+) -> None:
+    user = await add_user(services)
+    await apply_client(services, profile="oidc", backchannel_logout_uri="https://shop.example.com/")
+    old = await start(services, rate_limiter, user)
+    await services.database.value(_ADD_SITE_SESSION, sid=old.id, client_id="shop", user_id=user.user_id)
+    await services.database.value(_ADD_FAILURES, key=digest(f"account:{user.login_key}"), wait=60.0)
+    with pytest.raises(TooManyAttempts):
+        await start(services, rate_limiter, user, old.secret)
+    assert await services.sessions.look_up(old.secret, HERE) is None
+    assert await services.database.value(_NOTIFIED) == old.id
 
 
 async def test_revoked_user_gets_no_session_and_is_not_counted(
