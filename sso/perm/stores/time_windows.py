@@ -39,8 +39,8 @@ _ADVANCE = Statement(
 )
 # A second more than the age of the oldest open transaction of the service, because moments are whole seconds.
 _OPEN_FOR = Statement(
-    f"""SELECT CAST(least(coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)) + 1, 0), {MAX_OPEN_S}) AS float)
-    FROM pg_stat_activity
+    f"""SELECT CAST(least(coalesce(max(age) + 1, 0), {MAX_OPEN_S}) AS float)
+    FROM pg_stat_activity, extract(epoch FROM clock_timestamp() - xact_start) AS age
     WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"""
 )
 _FORGET = Statement("DELETE FROM time_window_progress WHERE application_id <> 0 AND moment <= :moment")
