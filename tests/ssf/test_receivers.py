@@ -10,7 +10,7 @@ from tests.admin.conftest import Administrator
 from tests.kit.browser import AuthenticatorApp, query, user_id_of
 from tests.kit.browser import Browser as PageBrowser
 from tests.kit.builders import PASSWORD, TOTP_SECRET
-from tests.kit.oauth import ACR_MFA, Browser, new_browser, new_site
+from tests.kit.oauth import ACR_MFA, TOKEN, Browser, new_browser, new_site
 from tests.kit.server import Server, until
 from tests.kit.signals import (
     PUSH,
@@ -22,8 +22,9 @@ from tests.kit.signals import (
     signal_client,
     wait_for_tokens,
 )
-from tests.oauth.test_token_exchange import exchange
 
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 NOW = {"returnImmediately": True}
 
 
@@ -34,7 +35,8 @@ def service_with_exchanged_token(server: Server, browser: Browser, **changes: st
     service = signal_client(server, application_id, token_exchange=True, resource_server=True)
     stream = service.add_stream()
     token = site.redeem(browser.code(site, **changes), headers=site.basic()).json()["access_token"]
-    exchange(service.site, token)
+    form = {"grant_type": EXCHANGE, "subject_token": token, "subject_token_type": ACCESS_TOKEN}
+    assert service.http.post(TOKEN, data=form, headers=service.site.basic()).status_code == 200
     return service, stream
 
 
