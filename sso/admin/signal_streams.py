@@ -73,12 +73,14 @@ class SignalStreamResource:
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Deletes a stream, with the events that wait. The client can create another one."""
+        client_id, stream_id = from_path_id(request.path["client_id"]), request.path["stream_id"]
 
         async def work(tx: Transaction) -> None:
             await _lock_client(tx, request)
-            client_id, stream_id = from_path_id(request.path["client_id"]), request.path["stream_id"]
             await operations.delete_stream(tx, request.caller.actor, client_id, stream_id)
 
+        await self._database.transaction(_lock_client, request)
+        await operations.forget_users(self._database, client_id, stream_id)
         await self._database.transaction(work)
         return AdminResponse({})
 

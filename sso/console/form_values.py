@@ -1,8 +1,8 @@
-"""Lists and numbers in fields of forms. A text that is none of them is left to the management API, which refuses it."""
+"""Lists and numbers in fields of forms. A text that is no number is left to the management API, which refuses it."""
 
 import re
 
-MAX_DIGITS = 10  # those of the largest application id; int() raises an error above 4,300
+MAX_DIGITS = 16  # more than any field takes; int() raises an error above 4,300
 _TAG_END = re.compile(r"[,\r\n]")
 
 
@@ -22,5 +22,5 @@ def split_uris(text: str) -> list[str]:
 
 
 def read_number(text: str) -> int | str:
-    """Returns the number, or the text itself if it is none or too long."""
+    """Returns the number, or the text itself if it is not a number or is too long."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else text

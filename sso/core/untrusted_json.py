@@ -1,4 +1,4 @@
-"""JSON texts of others: how deeply their values may be nested.
+"""JSON from other parties: how deeply its values may be nested.
 
 The JSON library reads 1,024 levels, but writes only 254. So a value with more levels than ``MAX_LEVELS`` is refused
 when it is read, before it can be stored or sent.

@@ -88,6 +88,7 @@ class StreamOperations:
 
     async def delete(self, actor: AuditActor, client_id: str, stream_id: str) -> None:
         """Deletes a stream, with the events that wait."""
+        await forget_users(self._database, client_id, stream_id)
         await self._database.transaction(delete_stream, actor, client_id, stream_id)
 
     async def set_status(
@@ -144,7 +145,15 @@ async def send_example(tx: Transaction, actor: AuditActor, client_id: str, strea
     return stream
 
 
+async def forget_users(database: Database, client_id: str, stream_id: str) -> None:
+    """Deletes what a stream knows, some thousands of users at a time. Without it, its deletion could take too long."""
+    _existing(await stream_store.get_stream(database, client_id, stream_id))
+    while await stream_store.forget_some_users(database, stream_id):
+        pass
+
+
 async def delete_stream(tx: Transaction, actor: AuditActor, client_id: str, stream_id: str) -> None:
+    """Deletes a stream that was prepared by ``forget_users``."""
     stream = await _lock(tx, client_id, stream_id)
     await trail.write(tx, actor, "signal_stream.delete", stream_id, stream.record(), None)
     await stream_store.delete_stream(tx, stream_id)

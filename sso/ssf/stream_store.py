@@ -19,6 +19,7 @@ from sso.ssf.model import (
 )
 
 MAX_STREAMS = 10  # of one client
+MAX_FORGOTTEN = 5000  # users at a time
 OVERFULL = f"more than {MAX_WAITING} events have not been received; later ones are not kept"
 
 _LIST = Statement("SELECT * FROM signal_streams WHERE client_id = :client_id ORDER BY created, stream_id")
@@ -45,6 +46,14 @@ _CHANGE = Statement(
     WHERE stream_id = :stream_id RETURNING *"""
 )
 _DELETE = Statement("DELETE FROM signal_streams WHERE stream_id = :stream_id")
+_FORGET_USERS = Statement(
+    f"""WITH forgotten AS (
+        DELETE FROM signal_subjects WHERE stream_id = :stream_id AND user_id = ANY (ARRAY(
+            SELECT user_id FROM signal_subjects WHERE stream_id = :stream_id AND NOT excluded
+            ORDER BY user_id LIMIT {MAX_FORGOTTEN}
+        )) RETURNING 1
+    ) SELECT count(*) FROM forgotten"""
+)
 _SET_STATUS = Statement(
     """UPDATE signal_streams SET status = :status, reason = :reason, overfull = false, lease = '', lease_until = now(),
         next_try = now()
@@ -150,6 +159,11 @@ async def change_stream(tx: Transaction, keyring: Keyring, stream_id: str, setti
         "authorization_sealed": _sealed(keyring, stream_id, settings.authorization),
     }
     return SignalStream.from_row(await tx.row(_CHANGE, stream_id=stream_id, **values))
+
+
+async def forget_some_users(runner: Runner, stream_id: str) -> bool:
+    """Returns False if no more users are known. The excluded ones stay: a stream that goes on tells nothing of them."""
+    return bool(await runner.value(_FORGET_USERS, stream_id=stream_id))
 
 
 async def delete_stream(tx: Transaction, stream_id: str) -> None:

@@ -155,13 +155,15 @@ def test_condition_of_a_group_shows_who_gains_what_before_it_is_saved(
 
 
 def test_stale_form_of_a_group_keeps_its_members(studio: Studio, browser: ConsoleBrowser, base: str) -> None:
-    """An address on the form may belong to somebody else when the form is sent."""
+    """An address on the form may belong to another user when the form is sent."""
     (ann, other, added), root = studio.users(3), Administrator.of(studio.root)
     group = new_group(browser, base, "Stale members")
     browser.open(group)
     assert "saved" in browser.act(group, users=ann.login)
     for user, login in ((ann, f"new.{ann.login}"), (other, ann.login)):
         assert root.request("PATCH", f"/users/{user.user_id}", json={"login": login}).status_code == 200
+    for view in ("json", "table"):
+        assert browser.submit(group, show=view).status_code == 200
     assert "saved" in browser.act(group, description="Changed", users=f"{browser.form(group)['users']} {added.login}")
     assert root.data(f"/groups/{group.rpartition('/')[2]}")["users"] == [ann.user_id, added.user_id]
     assert browser.form(group)["users"].split() == [f"new.{ann.login}", added.login]

@@ -106,15 +106,11 @@ def disable_in_the_console(studio: Studio, manager: ConsoleBrowser, login: str) 
     assert "disabled" in manager.act(f"{page_of(manager, login)}/disable")
 
 
-def disable_by_document(studio: Studio, manager: ConsoleBrowser, login: str) -> None:
-    studio.server.apply({"users": [{"login": login, "disabled": True}]})
-
-
 def disable_by_command(studio: Studio, manager: ConsoleBrowser, login: str) -> None:
     studio.server.sso("user", "disable", login)
 
 
-@pytest.mark.parametrize("disable", [disable_by_api, disable_in_the_console, disable_by_document, disable_by_command])
+@pytest.mark.parametrize("disable", [disable_by_api, disable_in_the_console, disable_by_command])
 def test_closed_account_that_is_disabled_cannot_be_kept_by_its_user(
     studio: Studio, manager: ConsoleBrowser, login: str, disable: Callable[[Studio, ConsoleBrowser, str], None]
 ) -> None:

@@ -122,7 +122,9 @@ def test_nothing_is_pushed_to_a_client_that_may_no_longer_have_streams(
         set_right(False)
         receiver.status = 202
         set_disabled(second, True)
-        claimed = server.run_with_services(lambda services: SignalDeliveries(services.database, services.keyring).claim())
+        claimed = server.run_with_services(
+            lambda services: SignalDeliveries(services.database, services.keyring).claim()
+        )
         assert claimed is None
         assert receiver.tokens == []
         set_right(True)

@@ -1,11 +1,15 @@
 """The API of streams: settings, status, subjects, verification, and what a client cannot do to others."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
+from sso.ssf.stream_store import MAX_FORGOTTEN
 from tests.admin.conftest import Administrator
 from tests.kit.browser import query, user_id_of
 from tests.kit.deleted_meanwhile import answer_while_deleting
@@ -30,6 +34,12 @@ from tests.kit.signals import (
 WAITING_CHANGES = """SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
     AND wait_event_type = 'Lock' AND query LIKE '%FROM signal_streams%FOR NO KEY UPDATE%'"""
 FIRST_NAMES = ["session-revoked", "account-disabled"]
+DELETION = "SELECT before FROM audit WHERE operation = 'signal_stream.delete' AND target = $1"
+ADD_SUBJECTS = """WITH added AS (
+        INSERT INTO users (user_id, login, login_key) SELECT $1 || n, $1 || n, $1 || n
+        FROM generate_series(1, CAST($2 AS int)) n RETURNING user_id
+    )
+    INSERT INTO signal_subjects (stream_id, user_id) SELECT $1, user_id FROM added"""
 
 
 @pytest.fixture(scope="module")
@@ -266,6 +276,47 @@ def test_stream_that_is_deleted_meanwhile_gets_nothing_about_the_user(
     deletion = f"DELETE FROM signal_streams WHERE stream_id = '{stream_id}'"
     assert answer_while_deleting(server, deletion, statement, send).status_code == 200
     assert client.call("GET", f"stream?stream_id={stream_id}").status_code == 404
+
+
+@contextmanager
+def deletion_of_many_subjects_fails(server: Server) -> Iterator[None]:
+    """A transaction that deletes more than some thousands of them could take too long."""
+    query(
+        server,
+        f"""CREATE FUNCTION takes_too_long() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF (SELECT count(*) FROM forgotten) > {MAX_FORGOTTEN} THEN
+                RAISE EXCEPTION 'canceling statement due to statement timeout' USING ERRCODE = '57014';
+            END IF;
+            RETURN NULL;
+        END $$""",
+    )
+    query(
+        server,
+        """CREATE TRIGGER takes_too_long AFTER DELETE ON signal_subjects REFERENCING OLD TABLE AS forgotten
+        FOR EACH STATEMENT EXECUTE FUNCTION takes_too_long()""",
+    )
+    try:
+        yield
+    finally:
+        query(server, "DROP FUNCTION takes_too_long CASCADE")
+
+
+@pytest.mark.parametrize("is_administrator", [False, True], ids=["client", "administrator"])
+def test_stream_that_knows_many_users_is_deleted(server: Server, root: Administrator, is_administrator: bool) -> None:
+    client = signal_client(server)
+    stream = client.add_stream()
+    query(server, ADD_SUBJECTS, stream, 2 * MAX_FORGOTTEN + 1)
+    with deletion_of_many_subjects_fails(server):
+        if is_administrator:
+            answer = root.request("DELETE", f"/clients/{client.site.client_id}/signal-streams/{stream}")
+        else:
+            answer = client.call("DELETE", f"stream?stream_id={stream}")
+    assert answer.is_success, answer.text
+    assert query(server, "SELECT FROM signal_streams WHERE stream_id = $1", stream) == []
+    (deletion,) = query(
+        server, "SELECT before FROM audit WHERE operation = 'signal_stream.delete' AND target = $1", stream
+    )
+    assert orjson.loads(deletion["before"])["status"] == "enabled"
 
 
 def test_users_who_do_not_know_the_client_are_not_signalled(

@@ -112,6 +112,7 @@ class BlockedFactorsJson(TypedDict):
 class PersonalDataJson(TypedDict):
     exported_at: Time
     incomplete: list[str]
+    merged_users: list[dict[str, Any]]
     account: dict[str, Any]
     sign_in: dict[str, Any]
     browsers: list[dict[str, Any]]

@@ -1,9 +1,8 @@
 """Sends the users of a file in batches, and counts what becomes of them."""
 
 import hashlib
-import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import IO
+from typing import IO, Any
 
 import orjson
 from msgspec import Struct, field
@@ -124,14 +123,17 @@ class ImportRun:
             entry = {
                 "line": line,
                 "outcome": outcome,
-                "login": user.fields.get("login") if user else None,
-                "source_id": user.source_id if user else None,
+                "login": _as_text(user.fields.get("login")) if user else None,
+                "source_id": _as_text(user.source_id) if user else None,
                 "user_id": result.get("user_id"),
-                "notes": notes,
+                "notes": [_as_text(note) for note in notes],
             }
-            # A user who is skipped may have lone surrogates and numbers of any length, which orjson refuses to write.
-            text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=str)
-            self._log.write(text.encode(errors="replace") + b"\n")
+            self._log.write(orjson.dumps(entry) + b"\n")
+
+
+def _as_text(value: Any) -> str | None:
+    """Returns what a file has, which may be no valid text, as one that can be written."""
+    return None if value is None else str(value).encode(errors="replace").decode()
 
 
 def _measure(record: Fields) -> tuple[int, str]:

@@ -14,7 +14,9 @@ from sso.core.field_errors import FieldError
 
 TABLE, JSON = "table", "json"
 # Fields of editors that both views have.
-_PLAIN = ("version", "override", "title", "description", "tags", "users", "default", "params", "user_limit")
+_PLAIN = (
+    "version", "override", "title", "description", "tags", "users", "shown_users", "default", "params", "user_limit",
+)  # fmt: skip
 
 _HIDDEN = frozenset(("view", "rest", "note", "version"))
 

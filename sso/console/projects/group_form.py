@@ -86,8 +86,8 @@ GROUP_FORM = DocumentForm(
 )
 
 
-def members_text(user_ids: list[str], logins: dict[str, str]) -> Form:
-    """Returns the fields of the members: their names, and who they are, since an address may get another owner."""
+def member_fields(user_ids: list[str], logins: dict[str, str]) -> Form:
+    """Returns the fields of the members: their names, and the id of each, since an address may get another owner."""
     names = {logins.get(user_id) or user_id: user_id for user_id in user_ids}
     return {"users": "\n".join(names), "shown_users": hidden_text(names)}
 

@@ -12,7 +12,7 @@ from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.form_values import split_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import applications_of, group_choices, name_of, path_of, project_page, read_project
-from sso.console.projects.group_form import GROUP_FORM, members_text, read_conditions, read_users
+from sso.console.projects.group_form import GROUP_FORM, member_fields, read_conditions, read_users
 from sso.console.sections import PROJECTS
 from sso.console.tester_pages import add_tester
 from sso.console.user_lookup import with_user_ids
@@ -148,7 +148,7 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
         **project_page(project, "groups", record.values["title"], (f"{base}/groups", "Groups")),
         **await condition_page(visit, [item["condition"] for item in record.values["conditions"]]),
         "use_names": await visit.names({"application": [use["application_id"] for use in uses]}),
-        "members": members_text(record.values["users"], record.values["logins"]),
+        "members": member_fields(record.values["users"], record.values["logins"]),
         "uses": uses,
     }
 

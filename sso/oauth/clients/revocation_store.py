@@ -95,7 +95,7 @@ async def revoke_grants(tx: Runner, client_id: str) -> None:
 async def remember_application(tx: Runner, client_id: str) -> None:
     """Remembers which users have used the application of a client that is about to be deleted, or to get another one.
 
-    The caller holds the client's row ``FOR UPDATE``, so that no grant is created concurrently.
+    The caller has locked the client, so that no grant is created concurrently.
     """
     await tx.value(_REMEMBER_APPLICATION, client_id=client_id)
 

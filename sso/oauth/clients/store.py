@@ -201,8 +201,8 @@ async def mark_registration_used(tx: Runner, client_id: str) -> None:
 
 async def delete_client(tx: Transaction, client_id: str) -> None:
     """Deletes the client and everything that it was granted."""
-    await remember_application(tx, client_id)
     await revoke_grants(tx, client_id)
+    await remember_application(tx, client_id)
     await tx.value(_DELETE, client_id=client_id)
 
 

@@ -82,6 +82,7 @@ RECORDS = {
     # Exports of personal data
     "exported_at": "When the data were exported.",
     "incomplete": "The names of the lists that have further entries.",
+    "merged_users": "The same data of each user who was merged into this one.",
     "account": "The account and its attributes.",
     "sign_in": "How the user signs in, without secrets.",
     "browsers": "The browser sessions.",

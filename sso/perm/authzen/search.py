@@ -11,7 +11,7 @@ from sso.perm.input.validators import read_object, read_text
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
-_ANY_SUBJECT = "*"  # in place of those that are searched for: it is no user's id, so that others are asked about
+_ANY_SUBJECT = "*"  # no user's id, so a search counts as a question about other users
 _ANY_RESOURCE_ID = "1"
 _ANY_RESOURCE = {"project": "application"}  # a project is asked for at the central application, which has the id 1
 
