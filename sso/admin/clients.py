@@ -1,4 +1,4 @@
-"""/api/admin/clients: lists, creates, changes and deletes OAuth clients, and rotates their secrets."""
+"""/api/admin/clients: lists, creates, changes, refuses and deletes OAuth clients, and rotates their secrets."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal
@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pydantic import Field
 
 from sso.admin.answers.service import CLIENT
-from sso.admin.answers.shape import AnswerShape
+from sso.admin.answers.shape import NO_DATA_ANSWER, AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.record_resource import RecordKind, RecordResource, Result
 from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, EntryId, JsonRecord, SortedQuery
@@ -24,6 +24,7 @@ from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json
 from sso.oauth.clients.redirect_uris import redirect_warnings
 from sso.oauth.clients.revocation_store import change_client
 from sso.oauth.clients.store import count_grants, find_client_page, lock_client, read_client_row
+from sso.oauth.registration.registration import refuse_client
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import read_application_row
 from sso.web.request_model import QueryFlag
@@ -175,6 +176,15 @@ class ClientResource(RecordResource[Row]):
 
         return await self._respond(await self.write(request, work), 200, secret)
 
+    async def refuse(self, request: AdminRequest) -> AdminResponse:
+        """Deletes a client that waits for approval; disables it instead if its id is the address of a document."""
+
+        async def work(tx: Transaction) -> None:
+            await refuse_client(tx, self._operations, request.caller.actor, await self.lock_version(tx, request))
+
+        await self.write(request, work)
+        return AdminResponse()
+
     def routes(self) -> tuple[AdminRoute, ...]:
         rotation = AdminRoute(
             "POST",
@@ -186,7 +196,10 @@ class ClientResource(RecordResource[Row]):
             summary="Rotate the secret of a client",
             example={"overlap": 604800},
         )
-        return (*super().routes(), rotation)
+        refusal = AdminRoute(
+            "POST", "/clients/<client_id>/refuse", self.kind.manage, self.refuse, answer=NO_DATA_ANSWER
+        )
+        return (*super().routes(), rotation, refusal)
 
 
 def require_rights_of_client(caller: AdminCaller, client: Mapping[str, Any]) -> None:

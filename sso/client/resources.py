@@ -174,6 +174,10 @@ class ClientRecords(Resource):
         given = {name: value for name, value in body.items() if value is not None}
         return ApiCall("POST", self._at(client_id, "rotate-secret"), read_record, json=given, timeout_s=self._change_s)
 
+    def refuse(self, client_id: str) -> ApiCall[Record]:
+        """Deletes a client that waits for approval; disables it if its id is the address of a document."""
+        return ApiCall("POST", self._at(client_id, "refuse"), read_record, timeout_s=self._change_s)
+
     def signal_streams(self, client_id: str) -> ListCall:
         return ListCall("GET", self._at(client_id, "signal-streams"), read_page)
 

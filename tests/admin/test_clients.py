@@ -135,10 +135,21 @@ def test_change_needs_the_current_version(clerk: Administrator) -> None:
     for method in ("PATCH", "DELETE"):
         stale = clerk.request(method, path, {"If-Match": tag}, **({"json": {"name": "3"}} if method == "PATCH" else {}))
         assert stale.status_code == 412, method
-    assert clerk.request("POST", f"{path}/rotate-secret", {"If-Match": tag}).status_code == 412
+    for operation in ("rotate-secret", "refuse"):
+        assert clerk.request("POST", f"{path}/{operation}", {"If-Match": tag}).status_code == 412, operation
     assert clerk.data(path)["name"] == "Two"
     refused = clerk.request("PATCH", path, json={"client_id": "another"})
     assert (refused.status_code, refused.json()["error"]) == (400, "client_id: cannot be changed")
+
+
+def test_only_a_client_that_waits_for_approval_is_refused(clerk: Administrator) -> None:
+    waiting, approved = (f"/clients/{create(clerk, approved=value)['client_id']}" for value in (False, True))
+    assert clerk.request("POST", f"{waiting}/refuse").json() == {"status": 200}
+    assert clerk.request("POST", f"{waiting}/refuse").status_code == 404
+    refused = clerk.request("POST", f"{approved}/refuse")
+    assert (refused.status_code, refused.json()["error"]) == (409, "the client does not wait for approval")
+    assert clerk.data(approved)["approved"] is True
+    assert clerk.data("/audit", operation="client.delete", target=waiting.rpartition("/")[2])
 
 
 def test_disabled_client_is_refused_on_every_worker(server: Server, root: Administrator, studio: Studio) -> None:

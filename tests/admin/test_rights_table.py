@@ -86,6 +86,7 @@ TABLE: dict[str, Row] = {
     "PATCH /clients/<client_id>": Row(404),
     "DELETE /clients/<client_id>": Row(404),
     "POST /clients/<client_id>/rotate-secret": Row(404),
+    "POST /clients/<client_id>/refuse": Row(404),
     "GET /registration-tokens": Row(200),
     "POST /registration-tokens": Row(400, body={"uses": 0}),
     "DELETE /registration-tokens/<token_id>": Row(404),

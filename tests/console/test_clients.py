@@ -277,7 +277,7 @@ def test_client_that_is_approved_meanwhile_is_not_refused(browser: ConsoleBrowse
     with ThreadPoolExecutor(1) as pool:
         with changed_when_somebody_waits(browser.server, approval):
             answer = pool.submit(browser.post, f"{path}/refuse", form)
-        assert (answer.result().status_code, "changed this in the meantime" in answer.result().text) == (409, True)
+        assert (answer.result().status_code, "does not wait for approval" in answer.result().text) == (409, True)
     state = "SELECT approved, disabled FROM oauth_clients WHERE client_id = $1"
     assert tuple(query(browser.server, state, f"raced-{registered_by}")[0]) == (True, False)
 

@@ -214,6 +214,8 @@ def call_services(api: Api, server: Server) -> None:
     api("get_client", client_id=client)
     api("list_clients")
     api("update_client", {"name": "Shop"}, client_id=client)
+    api("create_client", {"client_id": "waits", "profile": "oidc", "redirect_uris": uris, "approved": False})
+    api("refuse_client", client_id="waits")
     stream = {"client_id": client, "stream_id": "a-stream"}
     values = "'a-stream', $1, '{session-revoked}', now(), 'status 500', now()"
     columns = "stream_id, client_id, events, failing_since, problem, last_delivery"

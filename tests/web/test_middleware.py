@@ -67,7 +67,7 @@ ADMIN = tuple(
         "roles",
         "roles/<application_id>/<name>", "schemas", "schemas/<application_id>",
         "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients",
-        "clients/<client_id>", "clients/<client_id>/rotate-secret", "registration-tokens",
+        "clients/<client_id>", "clients/<client_id>/rotate-secret", "clients/<client_id>/refuse", "registration-tokens",
         "registration-tokens/<token_id>", "clients/<client_id>/signal-streams",
         "clients/<client_id>/signal-streams/<stream_id>", "clients/<client_id>/requests",
         "clients/<client_id>/recording", "clients/<client_id>/signal-streams/<stream_id>/examples",

@@ -55,17 +55,7 @@ class ManagedClients:
         return await self._send(client_id, clients.update(client_id, fields={"approved": True}, if_match=client.etag))
 
     async def refuse(self, client_id: str) -> None:
-        """One that is approved meanwhile stays. One with a metadata document would come back at its next use, so it
-        stays, disabled.
-        """
-        client = await self._send(client_id, clients.get(client_id))
-        if client["approved"]:
-            raise CommandFailure(f"{client_id} does not wait for approval")
-        if client["registered_by"] == "metadata_document":
-            disabled = {"approved": True, "disabled": True}
-            await self._send(client_id, clients.update(client_id, fields=disabled, if_match=client.etag))
-        else:
-            await self._send(client_id, clients.delete(client_id, if_match=client.etag))
+        await self._send(client_id, clients.refuse(client_id))
 
     async def signal_streams(self, client_id: str) -> Records:
         try:

@@ -6,16 +6,15 @@ from quart import Blueprint, Response
 
 from sso.admin.request import AdminResponse
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion
-from sso.console.form_error import FormError
 from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.form_values import read_number
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.lists import read_all
 from sso.console.sections import CLIENTS
-from sso.console.view import ConsoleView, done
+from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit, version_of
-from sso.core.errors import ApiError, NotFound
-from sso.oauth.registration.registration import DOCUMENT, RegistrationMode
+from sso.core.errors import NotFound
+from sso.oauth.registration.registration import RegistrationMode
 
 CLIENT = "/clients/<client_id>"
 WAITING = f"{CLIENTS.path}/waiting"
@@ -62,28 +61,18 @@ def waiting_pages(console: ConsoleView, routes: Blueprint, mode: RegistrationMod
         "client-approved",
         lambda _record, _variables: WAITING,
     )
+    refusal = FormPage(
+        CLIENTS,
+        "/<client_id>/refuse",
+        "POST",
+        f"{CLIENT}/refuse",
+        lambda _form, _variables: {},
+        show,
+        "client-refused",
+        lambda _record, _variables: WAITING,
+    )
     add_form(console, routes, approval)
-
-    @routes.post("/<client_id>/refuse")
-    async def refuse(client_id: str) -> Response:
-        """Deletes the client, unless it is approved meanwhile.
-
-        One with a document would come back at its next use, so it stays, disabled.
-        """
-        visit, _ = await console.submitted(CLIENTS, "PATCH", CLIENT)
-        found = await visit.call("GET", CLIENT, client_id=client_id)
-        client, version = found.members["data"], found.headers["ETag"]
-        if client["approved"]:
-            raise NotFound("The client does not wait for approval.")
-        disabled = {"approved": True, "disabled": True}
-        try:
-            if client["registered_by"] == DOCUMENT:
-                await visit.call("PATCH", CLIENT, client_id=client_id, body=disabled, if_match=version)
-            else:
-                await visit.call("DELETE", CLIENT, client_id=client_id, if_match=version)
-        except ApiError as error:
-            return await show(visit, {}, None, **FormError.of(error).values)
-        return done(WAITING, "client-refused")
+    add_form(console, routes, refusal)
 
 
 def token_pages(console: ConsoleView, routes: Blueprint, mode: RegistrationMode) -> None:

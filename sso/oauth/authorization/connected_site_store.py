@@ -39,19 +39,17 @@ _NAME = Statement(
         AND (EXISTS (SELECT FROM oauth_grants g WHERE g.user_id = :user_id AND g.client_id = c.client_id)
             OR EXISTS (SELECT FROM oauth_consents k WHERE k.user_id = :user_id AND k.client_id = c.client_id))"""
 )
-_REMOVE = tuple(
-    Statement(
-        f"""WITH deleted AS (
-            DELETE FROM {table} WHERE user_id = :user_id AND client_id = :client_id RETURNING user_id, client_id
-        ){then}
-        SELECT count(*) FROM deleted"""
-    )
-    for table, then in (
-        ("oauth_codes", ""),
-        ("game_sessions", ""),
-        ("oauth_grants", f", {REMEMBER_APPLICATIONS}"),
-        ("oauth_consents", f", {REMEMBER_APPLICATIONS}"),
-    )
+_OF_SITE = "WHERE user_id = :user_id AND client_id = :client_id"
+_REMOVE = (
+    Statement(f"DELETE FROM oauth_codes {_OF_SITE}"),
+    Statement(f"DELETE FROM game_sessions {_OF_SITE}"),
+    *(
+        Statement(
+            f"""WITH deleted AS (DELETE FROM {table} {_OF_SITE} RETURNING user_id, client_id), {REMEMBER_APPLICATIONS}
+            SELECT count(*) FROM deleted"""
+        )
+        for table in ("oauth_grants", "oauth_consents")
+    ),
 )
 
 

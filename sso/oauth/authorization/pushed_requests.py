@@ -116,7 +116,10 @@ class PushedAuthorizationRequests:
             matched = self._clients.authenticate(client, credentials, redirect_uri) if client else None
             if client is None or matched is None:
                 raise InvalidClient(credentials.scheme)
-        await (self._count_client(client) if matched else self._count_network(address))
+        if matched:
+            await self._count_client(client)
+        else:  # a public client, whose id anybody may send
+            await self._count_network(address)
         return client
 
     @asynccontextmanager

@@ -133,6 +133,6 @@ def metadata_names() -> Iterator[None]:
 
 
 def _host(uri: str) -> str:
-    parts = split_url(uri)  # None: no redirect URI, which the client is told later
-    host = (parts and parts.hostname) or ""
+    parts = split_url(uri)
+    host = (parts.hostname if parts else None) or ""  # a malformed URI is refused with the redirect URIs
     return "" if host in LOOPBACK or not host.isascii() else host[:64]

@@ -172,6 +172,19 @@ class ClientRegistration(Struct, frozen=True):
         }
 
 
+async def refuse_client(tx: Transaction, operations: ClientOperations, actor: AuditActor, client: Row) -> None:
+    """Deletes a client that waits for approval. The caller has locked it.
+
+    A client with a metadata document would come back at its next use, so it stays, disabled.
+    """
+    if client["approved"]:
+        raise Conflict("the client does not wait for approval")
+    if client["registered_by"] == DOCUMENT:
+        await operations.change(tx, actor, client, ClientChanges(approved=True, disabled=True))
+    else:
+        await operations.delete(tx, actor, client)
+
+
 async def _registered(tx: Transaction, client_id: str, token: str) -> Row:
     client = await lock_registered(tx, client_id, token) if token else None
     if client is None:

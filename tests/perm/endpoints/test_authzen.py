@@ -263,7 +263,7 @@ def test_subjects_are_those_of_whom_an_evaluation_is_true(shop: Shop) -> None:
 
 @pytest.mark.parametrize("user_id", ["1", "1001"])
 def test_search_for_subjects_is_about_other_users(user_id: str) -> None:
-    """Whoever asks: a sign-in that is not accepted for administrative requests does not suffice."""
+    """It is an administrative request, whatever the id of the caller."""
     body = {"subject": {"type": "user"}, "action": {"name": "sell"}, "resource": {"type": "application", "id": "10"}}
     fields = read_subject_search(body).request.check_fields()
     rule = EndpointRule(Subject.USER_DATA, asks_questions=True, user_optional=True)
