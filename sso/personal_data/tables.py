@@ -19,7 +19,7 @@ EXPORTED = {
     "change_events": ("at", "type", "application_id", "data"),
     "webhook_failures": ("at", "type", "application_id", "data", "failed_at"),
     "oauth_consents": ("client_id", "scopes", "created"),
-    "oauth_grants": ("client_id", "scopes", "created", "last_used", "expires"),
+    "oauth_grants": ("client_id", "scopes", "claims", "created", "last_used", "expires"),
     "user_records": ("application_id", "login", "public_data", "private_data", "secret_data"),
     "role_assignments": ("application_id", "name", "expired", "ttl"),
     "project_members": ("project_id", "level", "resource", "role", "expired", "ttl"),

@@ -56,8 +56,8 @@ def login(server: Server) -> str:
         "recovery_code_sets": "(user_id, key_sealed) VALUES ($2, $1)",
         "oauth_clients": "(client_id, name) VALUES ($1, 'Site ' || $2)",
         "oauth_consents": "(user_id, client_id, scopes) VALUES ($2, $1, '{openid}')",
-        "oauth_grants": """(id, client_id, user_id, auth_time, issued, ends, last_used, expires)
-            VALUES ($1, $1, $2, 0, 0, 0, now(), now() + interval '1 day')""",
+        "oauth_grants": """(id, client_id, user_id, auth_time, issued, ends, last_used, expires, claims)
+            VALUES ($1, $1, $2, 0, 0, 0, now(), now() + interval '1 day', '{"id_token":{"email":null}}')""",
         "identity_providers": "(provider_id, kind) VALUES ($1, 'steam')",
         "linked_identities": """(id, provider_id, subject, user_id, name, last_used)
             VALUES ($1, $1, 's' || $1, $2, 'Ann S', now())""",
@@ -122,6 +122,7 @@ def test_export_contains_what_is_stored_and_no_secrets(server: Server, login: st
     }
     assert document["permissions"]["groups"] == [{"group_id": f"{int(account['user_id']):024x}"}]
     assert document["sites"]["consents"][0]["name"] == f"Site {account['user_id']}"
+    assert json.loads(document["sites"]["grants"][0]["claims"]) == {"id_token": {"email": None}}
     kinds = [event["kind"] for event in document["history"]]
     assert kinds == ["signed_in", "signed_in", "password_changed", "password_changed", "signed_in", "signed_in",
                      "data_exported"]  # fmt: skip
