@@ -42,7 +42,7 @@ def up() -> None:
     say("PostgreSQL under Patroni …")
     for node in NODES:
         services.start_patroni(node)
-    _wait("a primary", lambda: primary() is not None)
+    wait_for_primary()
     _wait("two standbys", lambda: _synchronous_standbys() == len(NODES) - 1)
     _create_database()
     say("the service on three machines …")
@@ -94,9 +94,7 @@ def plug(machine: Machine) -> None:
 
 def switchover() -> None:
     """Makes another machine the primary of the database."""
-    old = primary()
-    if old is None:
-        raise SystemExit("there is no primary")
+    old = wait_for_primary()
     body = json.dumps({"leader": old.name})
     login = f"patroni:{services.read_secret('PATRONI_PASSWORD')}"
     answer = get(old, 8008, "/switchover", "-m", "60", "-u", login, "-XPOST", "-d", body)
@@ -105,6 +103,12 @@ def switchover() -> None:
 
 def primary() -> Machine | None:
     return next((node for node in NODES if _answers(node, 8008, "/primary")), None)
+
+
+def wait_for_primary() -> Machine:
+    """Returns the primary. A healthy cluster may have none for a moment: a primary that was unplugged resigns late."""
+    _wait("a primary", lambda: primary() is not None)
+    return primary() or wait_for_primary()
 
 
 def is_healthy() -> bool:
@@ -155,8 +159,7 @@ def query(machine: Machine, sql: str, database: str = "postgres") -> str:
 
 
 def _create_database() -> None:
-    node = primary()
-    assert node is not None
+    node = wait_for_primary()
     password = services.read_secret("DATABASE_PASSWORD")
     query(node, f"CREATE ROLE sso LOGIN PASSWORD '{password}'")
     query(node, "CREATE DATABASE sso OWNER sso")

@@ -67,9 +67,7 @@ def run(plan: Plan, seed: int | None = None, only: str = "") -> bool:
 
 def sign_ins() -> Counter[str]:
     """Returns the number of living sign-ins of games by user."""
-    primary = cluster.primary()
-    assert primary is not None
-    rows = cluster.query(primary, _SIGN_INS, "sso").splitlines()
+    rows = cluster.query(cluster.wait_for_primary(), _SIGN_INS, "sso").splitlines()
     return Counter({login: int(count) for login, count in (row.split("|") for row in rows)})
 
 
@@ -96,9 +94,7 @@ def kill_service(service: str) -> Callable[[Machine, random.Random], None]:
 
 
 def kill_primary(_: Machine, choose: random.Random) -> None:
-    primary = cluster.primary()
-    assert primary is not None
-    cluster.kill(primary, "postgres")
+    cluster.kill(cluster.wait_for_primary(), "postgres")
 
 
 def unplug(machine: Machine, choose: random.Random) -> None:

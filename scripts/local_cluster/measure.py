@@ -74,15 +74,15 @@ def kill_node(number: int) -> None:
 
 
 def kill_postmaster(_: int) -> None:
-    cluster.kill(_primary(), "postgres")
+    cluster.kill(cluster.wait_for_primary(), "postgres")
 
 
 def unplug_primary(_: int) -> None:
-    _unplug(_primary())
+    _unplug(cluster.wait_for_primary())
 
 
 def unplug_standby(_: int) -> None:
-    primary = _primary()
+    primary = cluster.wait_for_primary()
     _unplug(next(node for node in NODES if node != primary))
 
 
@@ -104,12 +104,6 @@ EVENTS: tuple[tuple[str, Callable[[int], None]], ...] = (
     ("machine of a standby unplugged", unplug_standby),
     ("machine of the primary unplugged", unplug_primary),
 )
-
-
-def _primary() -> Machine:
-    primary = cluster.primary()
-    assert primary is not None
-    return primary
 
 
 def _unplug(machine: Machine) -> None:
