@@ -3,7 +3,7 @@
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -11,13 +11,13 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from sso.client.call import ApiCall, ListCall, Record
-from sso.client.credentials import Calls, Credentials, LockedCredentials
+from sso.client.credentials import Calls, Credentials
 from sso.client.event_stream import OpenStream, Outcome, ReadStream, follow
 from sso.client.exchange import Acquire, Step, Steps, Wait, exchange, run_calls
 from sso.client.limited_response import MAX_RESPONSE_BYTES, LimitedResponse
 from sso.client.permissions import RuleQuestion, check_calls
+from sso.client.shared_credentials import SharedSignIn, TaskCredentials, TaskLock, ThreadCredentials
 from sso.client.stream_connection import AsyncEventStream, EventStream, request_arguments
-from sso.client.task_credentials import SharedSignIn, TaskCredentials
 
 T = TypeVar("T")
 
@@ -40,14 +40,14 @@ class SsoClient:
     ) -> None:
         """``options`` are those of ``httpx.Client``, such as ``verify`` and ``timeout``."""
         self.credentials = credentials
-        self._lock = threading.RLock()
+        self._sign_in: SharedSignIn[AbstractContextManager[object]] = SharedSignIn(threading.RLock())
         self._retries = retries
         self._max_bytes = max_response_bytes
         self._http = httpx.Client(base_url=url, headers=HEADERS, **{"timeout": TIMEOUT_S, **options})
 
     def send(self, call: ApiCall[T]) -> T:
         """Returns the result. Raises ClientError."""
-        return self._run(exchange(call, self._locked_credentials(), self._retries))
+        return self._run(exchange(call, self._shared_credentials(), self._retries))
 
     def run(self, calls: Calls[T]) -> T:
         """Sends the requests of a sign-in, such as ``UserLogin.sign_in``, and returns its result."""
@@ -74,7 +74,7 @@ class SsoClient:
 
         An event ``reset`` means that some were missed: read again what you keep.
         """
-        steps = follow(self._locked_credentials(), after, self._retries)
+        steps = follow(self._shared_credentials(), after, self._retries)
         outcome: Outcome = None
         stream = EventStream(self._http, self._max_bytes)
         try:
@@ -92,8 +92,8 @@ class SsoClient:
             steps.close()
             stream.close()
 
-    def _locked_credentials(self) -> Credentials | None:
-        return LockedCredentials(self.credentials, self._lock) if self.credentials is not None else None
+    def _shared_credentials(self) -> Credentials | None:
+        return ThreadCredentials(self.credentials, self._sign_in) if self.credentials is not None else None
 
     def _run(self, steps: Steps[T]) -> T:
         outcome = None
@@ -112,7 +112,7 @@ class SsoClient:
 
             time.sleep(step.seconds)
             return None
-        assert not isinstance(step, Acquire)  # threads have LockedCredentials
+        assert not isinstance(step, Acquire)  # threads have ThreadCredentials
         try:
             with self._http.stream(step.request.method, step.request.path, **request_arguments(step)) as response:
                 received = LimitedResponse(response, self._max_bytes)
@@ -179,7 +179,7 @@ class AsyncSsoClient(AsyncCalls):
     ) -> None:
         """``options`` are those of ``httpx.AsyncClient``."""
         self.credentials = credentials
-        self._sign_in: SharedSignIn | None = None  # its lock belongs to the running event loop
+        self._sign_in: SharedSignIn[TaskLock] | None = None  # its lock belongs to the running event loop
         self._retries = retries
         self._max_bytes = max_response_bytes
         self._http = httpx.AsyncClient(base_url=url, headers=HEADERS, **{"timeout": TIMEOUT_S, **options})

@@ -7,7 +7,6 @@ works for both kinds of clients.
 import secrets
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -25,22 +24,6 @@ class Credentials(Protocol):
     def forget(self, refused: Mapping[str, str]) -> bool:
         """Called after 401, with the headers that were refused. Returns whether another attempt may succeed."""
         ...
-
-
-@dataclass
-class LockedCredentials:
-    """For threads: one gets the headers, and signs in if it must; the others wait for it."""
-
-    credentials: Credentials
-    lock: AbstractContextManager[object]  # reentrant: ``otp`` and ``on_renewal`` may send requests
-
-    def headers(self) -> SignIn:
-        with self.lock:
-            return (yield from self.credentials.headers())
-
-    def forget(self, refused: Mapping[str, str]) -> bool:
-        with self.lock:
-            return self.credentials.forget(refused)
 
 
 def new_factor() -> str:

@@ -21,7 +21,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from sso.client.clients import SsoClient
 from sso.client.credentials import ServiceClient
-from sso.client.player_guard import PlayerDenied, PlayerGuard
+from sso.client.player_guard import PlayerDenied, PlayerGuard, has_jwt
 
 View = Callable[..., HttpResponse]
 
@@ -52,7 +52,7 @@ class PlayerMiddleware:
         self._guarded = signed_in(get_response)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if "Authorization" in request.headers:
+        if has_jwt(request.headers):
             return self._guarded(request)
         request.player = None
         return self._get_response(request)

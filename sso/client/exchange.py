@@ -14,7 +14,7 @@ import httpx
 from sso.client.call import ApiCall, ServerAnswer
 from sso.client.credentials import Calls, Credentials
 from sso.client.errors import ClientError, ConnectionFailed, RequestRefused, UnexpectedResponse, refusal
-from sso.client.task_credentials import TaskCredentials, TaskLock
+from sso.client.shared_credentials import SharedCredentials, TaskCredentials, TaskLock, ThreadCredentials
 
 T = TypeVar("T")
 
@@ -63,20 +63,32 @@ def exchange(call: ApiCall[T], credentials: Credentials | None, retries: int) ->
 
 def get_headers(credentials: Credentials, retries: int) -> Steps[dict[str, str]]:
     """Returns the headers of the credentials, and signs in if it must."""
-    if not isinstance(credentials, TaskCredentials):
-        return (yield from run_calls(credentials.headers(), retries))
+    if isinstance(credentials, ThreadCredentials):
+        failures = credentials.shared.failures
+        with credentials.shared.lock:
+            return (yield from _sign_in(credentials, failures, retries))
+    if isinstance(credentials, TaskCredentials):
+        failures = credentials.shared.failures
+        yield Acquire(credentials.shared.lock)
+        try:
+            return (yield from _sign_in(credentials, failures, retries))
+        finally:
+            credentials.shared.lock.release()
+    return (yield from run_calls(credentials.headers(), retries))
+
+
+def _sign_in(credentials: SharedCredentials[Any], failures: int, retries: int) -> Steps[dict[str, str]]:
+    """Needs the lock. ``failures`` are those at the time when the caller began to wait for it."""
     shared = credentials.shared
-    failures = shared.failures
-    yield Acquire(shared.lock)
+    if shared.error is not None and shared.failures > failures:
+        raise shared.error
     try:
-        if shared.error is not None and shared.failures > failures:
-            raise shared.error
-        return (yield from run_calls(credentials.headers(), retries))
+        headers = yield from run_calls(credentials.headers(), retries)
     except ClientError as error:
         shared.failures, shared.error = shared.failures + 1, error
         raise
-    finally:
-        shared.lock.release()
+    shared.error = None
+    return headers
 
 
 def run_calls(calls: Calls[T], retries: int) -> Steps[T]:

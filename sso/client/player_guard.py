@@ -59,15 +59,21 @@ class PlayerDenied(Exception):
         return {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": str(RETRY_AFTER_S)}}.get(self.status, {})
 
 
+def has_jwt(headers: RequestHeaders) -> bool:
+    """Returns whether the request has a JWT, valid or not: other kinds of Authorization have none."""
+    return (headers.get("Authorization") or "")[: len(PREFIX)].lower() == PREFIX
+
+
 def read_jwt(headers: RequestHeaders, *, require_factor: bool) -> tuple[str, str | None]:
     """Returns the JWT of a request, and its factor if it is required. Raises PlayerDenied.
 
     A factor that is not required is not read: who has stolen a JWT would leave it out.
     """
-    authorization = headers.get("Authorization") or ""
-    if authorization[: len(PREFIX)].lower() != PREFIX:
+    if not has_jwt(headers):
         raise PlayerDenied(401, "the user JWT of a player is required: Authorization: Bearer …")
-    return authorization[len(PREFIX) :], (headers.get("Factor") or "") if require_factor else None
+    return (headers.get("Authorization") or "")[len(PREFIX) :], (
+        headers.get("Factor") or ""
+    ) if require_factor else None
 
 
 def refused_player(error: PlayerRefused) -> PlayerDenied:

@@ -194,6 +194,48 @@ def test_threads_share_one_token() -> None:
     assert tokens == ["token-0", "token-1"]  # one for all, and one after it was refused
 
 
+class ObservedLock:
+    """Counts those who have come to it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.visitors = threading.Semaphore(0)
+
+    def __enter__(self) -> None:
+        self.visitors.release()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_threads_that_wait_for_a_failing_sign_in_fail_with_it() -> None:
+    requests: list[str] = []
+    lock = ObservedLock()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request.url.path)
+        if len(requests) == 1:
+            assert all(lock.visitors.acquire(timeout=60) for _ in range(6))
+        raise httpx.ConnectError("away")
+
+    def send() -> None:
+        with pytest.raises(ConnectionFailed):
+            client.send(users.get("1"))
+        ended.release()
+
+    ended = threading.Semaphore(0)
+    credentials = ServiceClient("tanks-server", "secret")
+    with SsoClient("http://sso", credentials, retries=0, transport=httpx.MockTransport(answer)) as client:
+        client._sign_in.lock = lock
+        for _ in range(6):
+            threading.Thread(target=send, daemon=True).start()
+        assert all(ended.acquire(timeout=60) for _ in range(6))
+        assert len(requests) == 1
+        send()
+    assert len(requests) == 2
+
+
 class RotatingTransport(httpx.AsyncBaseTransport):
     """A service that ends the sign-in if a refresh token is used twice, as reuse detection does."""
 

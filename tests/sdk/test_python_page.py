@@ -69,7 +69,11 @@ def test_django(server: Server, players: dict[str, dict[str, str]]) -> None:
     middleware = PlayerMiddleware(lambda request: HttpResponse(getattr(request.player, "user_id", "nobody")))
     for name, text in (("nobody", b"nobody"), ("ann", b"4711")):
         assert middleware(requests.get("/", headers=players[name])).content == text
+    for authorization in ("Basic YTpi", "Token 1", "", "bearer"):
+        assert middleware(requests.get("/", headers={"Authorization": authorization})).content == b"nobody"
     assert middleware(requests.get("/", headers=players["forged"])).status_code == 401
+    lower = players["ann"]["Authorization"].replace("Bearer ", "bEARER ")
+    assert middleware(requests.get("/", headers={"Authorization": lower})).content == b"4711"
 
 
 async def test_factor_is_asked_for_only_if_it_is_required(server: Server, players: dict[str, dict[str, str]]) -> None:
