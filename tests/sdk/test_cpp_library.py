@@ -13,6 +13,7 @@ import segno
 from sdk.contract.packages import SDK
 from sdk.contract.runner import SCENARIOS, play
 from tests.kit.long_tests import takes_long
+from tests.sdk.answering import signing_out
 
 PARTS = SDK / "cpp/build/sso_parts"
 LINK = "https://sso.example.com/?gsid=0c7c0f0e-4f0e-4f5c-9d1f-6f8f2b0f7a11"
@@ -105,6 +106,22 @@ def test_guest_key_that_cannot_be_opened_is_kept(tmp_path: Path) -> None:
     program = ("sh", "-c", f'exec {SDK}/cpp/build/sso_game_driver "$1" {tmp_path}', "sh")
     assert play("guest", program, tmp_path).problems == []
     assert key.is_symlink()
+
+
+@needs_build
+def test_sign_out_is_not_undone_by_a_sign_in_that_still_runs() -> None:
+    with signing_out() as (base_url, paths):
+        assert run("sign_out", base_url) == ["cancelled", "nothing", "no player"]
+    assert "/proxy/api/logout" in paths
+
+
+@needs_build
+def test_page_that_is_not_found_does_not_mean_that_there_are_no_guests(tmp_path: Path) -> None:
+    scenario = json.loads((SCENARIOS / "guests_are_off.json").read_text())
+    scenario["requests"][0]["answer"] = "<html>404</html>"
+    scenario["events"][0]["reason"] = "not_a_service"
+    (tmp_path / "guests.json").write_text(json.dumps(scenario))
+    assert play("guests", (f"{SDK}/cpp/build/sso_game_driver",), tmp_path).problems == []
 
 
 @needs_build

@@ -24,6 +24,8 @@ Player player_of(const Json& body, bool stored) {
 }
 
 Failure sign_in_needed(const std::string& why) { return {Reason::sign_in_needed, why, "", {}}; }
+
+Failure signed_out_meanwhile() { return {Reason::cancelled, "the player has signed out meanwhile", "", {}}; }
 }  // namespace
 
 const char* name_of(Reason reason) {
@@ -47,22 +49,25 @@ struct Game::State {
     std::string base_url;
     Options options;
     std::unique_ptr<Store> store;
-    std::mutex lock;  // of what follows
+    std::mutex token_lock;  // held while the stored token changes; locked before the other
+    std::mutex lock;        // of what follows
+    class Call;
     std::optional<Player> player;
-    std::set<std::atomic<bool>*> running;  // ends each call that runs
+    std::set<Call*> running;
 
     // A call that runs.
     class Call {
     public:
         explicit Call(State& state) : state_(state) {
             const std::lock_guard<std::mutex> lock(state_.lock);
-            state_.running.insert(&cancelled);
+            state_.running.insert(this);
         }
         ~Call() {
             const std::lock_guard<std::mutex> lock(state_.lock);
-            state_.running.erase(&cancelled);
+            state_.running.erase(this);
         }
         std::atomic<bool> cancelled{false};
+        std::atomic<bool> signed_out{false};  // it does not sign the player in again; set with both locks held
 
     private:
         State& state_;
@@ -73,10 +78,22 @@ struct Game::State {
         return player;
     }
 
-    Player use(const Json& body, bool stored = true) {
+    Result<Player> use(const Player& next, const Call& call) {
         const std::lock_guard<std::mutex> guard(lock);
-        player = player_of(body, stored);
-        return *player;
+        if (call.signed_out) return signed_out_meanwhile();
+        player = next;
+        return next;
+    }
+
+    // Forgets the player and the stored token, which it returns, and ends all calls that run.
+    std::optional<std::string> forget(bool& removed) {
+        const std::lock_guard<std::mutex> token_guard(token_lock);
+        const auto token = store->get(token_name);
+        removed = store->set(token_name, std::nullopt);
+        const std::lock_guard<std::mutex> guard(lock);
+        player.reset();
+        for (Call* call : running) call->cancelled = call->signed_out = true;
+        return token;
     }
 
     JsonWriter fields() const {
@@ -91,22 +108,37 @@ struct Game::State {
     }
 
     // The result is returned only once, so its token is stored before anything else.
-    Player keep(const Json& body) {
-        const bool stored = store->set(token_name, body["token"].text());
-        return use(body, stored);
+    Result<Player> keep(const Json& body, const Call& call) {
+        const std::string token = body["token"].text();
+        {
+            const std::lock_guard<std::mutex> guard(token_lock);
+            if (!call.signed_out) return use(player_of(body, store->set(token_name, token)), call);
+        }
+        log_out(token, nullptr);
+        return signed_out_meanwhile();
+    }
+
+    // The token has ended.
+    void drop_token(const Call& call) {
+        const std::lock_guard<std::mutex> guard(token_lock);
+        if (!call.signed_out) store->set(token_name, std::nullopt);
+    }
+
+    void log_out(const std::string& token, const std::atomic<bool>* cancelled) const {
+        post(base_url + "/proxy/api/logout", JsonWriter().add("token", token).str(), {}, sign_out_s, cancelled);
     }
 
     Exchange ask(const char* path, const JsonWriter& body, const Call& call) const {
         return post(base_url + path, body.str(), {}, request_s, &call.cancelled);
     }
 
-    Result<Player> accept(const Exchange& exchange) {
+    Result<Player> accept(const Exchange& exchange, const Call& call) {
         if (exchange.broken != Broken::no || exchange.answer.body["status"].text() != "OK") return failure_of(exchange);
-        return keep(exchange.answer.body);
+        return keep(exchange.answer.body, call);
     }
 
     Result<Player> with_browser(const SignIn& how, const JsonWriter& body, const Headers& headers) {
-        const Call call(*this);
+        Call call(*this);
         const auto session = Session::open(base_url, body, headers, how.sign, call.cancelled);
         if (!session) return session.failure();
         std::optional<Stages> stages;
@@ -117,8 +149,8 @@ struct Game::State {
             if (result.failure().reason == Reason::cancelled) session->close("Error");
             return result.failure();
         }
-        const Player signed_in = keep(*result);
-        session->close("Success");
+        const auto signed_in = keep(*result, call);
+        session->close(signed_in ? "Success" : "Error");
         return signed_in;
     }
 };
@@ -133,7 +165,7 @@ Game::~Game() = default;
 
 void Game::cancel() {
     const std::lock_guard<std::mutex> lock(state_->lock);
-    for (auto* cancelled : state_->running) *cancelled = true;
+    for (State::Call* call : state_->running) call->cancelled = true;
 }
 
 Result<Player> Game::sign_in(const SignIn& how) { return state_->with_browser(how, state_->fields(), {}); }
@@ -145,16 +177,16 @@ Result<Player> Game::link(const SignIn& how) {
 }
 
 Result<Player> Game::resume(int tries) {
+    State::Call call(*state_);
     const auto token = state_->store->get(token_name);
     if (!token || token->empty()) return sign_in_needed("nothing is stored, or it cannot be read");
-    const State::Call call(*state_);
     while (true) {
         const Exchange exchange = state_->ask("/proxy/api/login", state_->fields().add("token", *token), call);
         if (exchange.broken == Broken::no && exchange.answer.status == 401) {  // 403 does not mean that the token has ended
-            state_->store->set(token_name, std::nullopt);
+            state_->drop_token(call);
             return sign_in_needed(exchange.answer.body["error"].text());
         }
-        const auto result = state_->accept(exchange);
+        const auto result = state_->accept(exchange, call);
         if (result) return result;
         if (result.failure().reason != Reason::unavailable || --tries <= 0) return result;  // the token stays
         if (!wait(1, call.cancelled)) return Failure{Reason::cancelled, "the player gave up", "", {}};
@@ -162,6 +194,7 @@ Result<Player> Game::resume(int tries) {
 }
 
 Result<Player> Game::sign_in_as_guest() {
+    State::Call call(*state_);
     const auto stored = state_->store->get(guest_key_name);
     const auto key = stored ? Key::from_pem(*stored) : Key::new_guest_key();
     if (!key || (!stored && !state_->store->set(guest_key_name, key->pem()))) {
@@ -172,24 +205,25 @@ Result<Player> Game::sign_in_as_guest() {
                                  .add("ts", static_cast<std::int64_t>(std::time(nullptr)))
                                  .add("nonce", new_nonce())
                                  .str();
-    const State::Call call(*state_);
     const Exchange exchange = post(state_->base_url + "/proxy/api/guest", body, {"Request-Sign: " + key->sign(body)},
                                    request_s, &call.cancelled);
-    if (exchange.answer.status == 404) return Failure{Reason::no_guests, "the service has no guests", "", {}};
+    if (exchange.broken == Broken::no && exchange.answer.status == 404) {
+        return Failure{Reason::no_guests, "the service has no guests", "", {}};
+    }
     if (exchange.broken != Broken::no || exchange.answer.body["status"].text() != "OK") return failure_of(exchange);
-    return state_->use(exchange.answer.body);  // a guest comes back by its key, so no token is stored
+    return state_->use(player_of(exchange.answer.body, true), call);  // a guest comes back by its key: no token is stored
 }
 
 Result<Player> Game::sign_in_with_ticket(const std::string& provider, const std::string& ticket) {
-    const State::Call call(*state_);
+    State::Call call(*state_);
     const JsonWriter fields = state_->fields().add("provider", provider).add("ticket", ticket);
-    return state_->accept(state_->ask("/proxy/api/ticket", fields, call));
+    return state_->accept(state_->ask("/proxy/api/ticket", fields, call), call);
 }
 
 Result<bool> Game::may(std::int64_t application_id, const std::string& rule) {
     const auto player = state_->current_player();
     if (!player) return sign_in_needed("no player is signed in");
-    const State::Call call(*state_);
+    State::Call call(*state_);
     const std::string questions = R"({"questions": [)" + JsonWriter().add("rule", rule).str() + "]}";
     const std::string body = JsonWriter().add("application_id", application_id).add_raw("data", questions).str();
     const Exchange exchange =
@@ -200,16 +234,11 @@ Result<bool> Game::may(std::int64_t application_id, const std::string& rule) {
 }
 
 Result<Done> Game::sign_out() {
-    const auto token = state_->store->get(token_name);
-    {
-        const std::lock_guard<std::mutex> lock(state_->lock);
-        state_->player.reset();
-    }
-    const bool removed = state_->store->set(token_name, std::nullopt);
+    bool removed = false;
+    const auto token = state_->forget(removed);
     if (token && !token->empty()) {
-        const State::Call call(*state_);
-        const std::string body = JsonWriter().add("token", *token).str();
-        post(state_->base_url + "/proxy/api/logout", body, {}, sign_out_s, &call.cancelled);
+        State::Call call(*state_);
+        state_->log_out(*token, &call.cancelled);
     }
     if (!removed) return Failure{Reason::invalid, "the stored token cannot be removed", "", {}};
     return Done{};

@@ -19,6 +19,11 @@ constexpr int lost = 0, refused = -1;  // instead of a close code
 
 enum Opcode : unsigned char { text_frame = 1, close_frame = 8, ping_frame = 9, pong_frame = 10 };
 
+// Is called about once a second while a connection is opened.
+int on_progress(void* stopped, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+    return *static_cast<const std::atomic<bool>*>(stopped) ? 1 : 0;
+}
+
 // One connection, which libcurl opens, with TLS if the address has it.
 class Socket {
 public:
@@ -60,6 +65,9 @@ private:
         curl_easy_setopt(curl_.get(), CURLOPT_CONNECT_ONLY, 1L);
         curl_easy_setopt(curl_.get(), CURLOPT_CONNECTTIMEOUT, 10L);
         curl_easy_setopt(curl_.get(), CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(curl_.get(), CURLOPT_NOPROGRESS, 0L);
+        curl_easy_setopt(curl_.get(), CURLOPT_XFERINFOFUNCTION, on_progress);
+        curl_easy_setopt(curl_.get(), CURLOPT_XFERINFODATA, &stopped_);
         curl_easy_setopt(curl_.get(), CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
         use_trusted_certificates(curl_.get());
         if (curl_easy_perform(curl_.get()) != CURLE_OK) return false;
@@ -95,7 +103,7 @@ private:
     bool wait_for(short events) {
         curl_socket_t handle = CURL_SOCKET_BAD;
         curl_easy_getinfo(curl_.get(), CURLINFO_ACTIVESOCKET, &handle);
-        if (handle == CURL_SOCKET_BAD) return false;
+        if (handle == CURL_SOCKET_BAD || stopped_) return false;
         curl_waitfd waited{handle, events, 0};
         curl_multi_poll(wake_, &waited, 1, wait_ms, nullptr);
         return waited.revents != 0 && !stopped_;

@@ -1,9 +1,12 @@
-// Prints the parts of the library that the contract does not reach: sso_parts qr TEXT, sso_parts store FOLDER, or
-// sso_parts json TEXT.
+// Prints the parts of the library that the contract does not reach: sso_parts qr TEXT, sso_parts store FOLDER,
+// sso_parts json TEXT, or sso_parts sign_out BASE_URL.
 #include <clocale>
 #include <iostream>
+#include <map>
+#include <thread>
 
 #include "json.hpp"
+#include "sso/game.hpp"
 #include "sso/qr.hpp"
 #include "sso/store.hpp"
 
@@ -38,11 +41,41 @@ int rewrite(const std::string& text) {
     std::cout << std::localeconv()->decimal_point << '\n' << (value ? value->str() : "malformed") << '\n';
     return 0;
 }
+class Memory : public sso::Store {
+public:
+    std::optional<std::string> get(const std::string& name) override {
+        const auto found = values.find(name);
+        return found == values.end() ? std::nullopt : std::optional<std::string>(found->second);
+    }
+    bool set(const std::string& name, const std::optional<std::string>& value) override {
+        if (value) values[name] = *value;
+        else values.erase(name);
+        return true;
+    }
+    std::map<std::string, std::string> values{{"token", "short"}};
+};
+
+// Signs out while a sign-in waits for its result.
+int sign_out(const std::string& base_url) {
+    auto store = std::make_unique<Memory>();
+    Memory& stored = *store;
+    sso::Game game(base_url, {}, std::move(store));
+    std::thread leaving;
+    sso::SignIn how;
+    how.show_link = [&](const std::string&, const std::string&) { leaving = std::thread([&game] { game.sign_out(); }); };
+    const auto player = game.sign_in(how);
+    leaving.join();
+    std::cout << (player ? "signed in" : sso::name_of(player.failure().reason)) << '\n'
+              << stored.get("token").value_or("nothing") << '\n'
+              << (game.may(10, "chat.write") ? "a player" : "no player") << '\n';
+    return 0;
+}
 }  // namespace
 
 int main(int count, char** arguments) {
     if (count != 3) return 2;
     const std::string part = arguments[1];
     if (part == "json") return rewrite(arguments[2]);
+    if (part == "sign_out") return sign_out(arguments[2]);
     return part == "qr" ? draw(arguments[2]) : store(arguments[2]);
 }

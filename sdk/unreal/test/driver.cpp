@@ -74,6 +74,8 @@ void SignIn(UWorld& World, USsoSubsystem& Sso, const Json& Command) {
                 AsyncTask(ENamedThreads::GameThread, [&Sso] { Sso.Cancel(); });
             });
         }
+        // Not part of the contract: the player signs out while a sign-in runs.
+        if (Command["sign_out_after"].text() == "show_link") Sso.SignOut();
     });
     Action->OnStage.AddLambda([](const FString&, const FString&, const FString& Stage, const FSsoPlayer&, const FSsoFailure&) {
         Print(JsonWriter().add("event", "stage").add("stage", ToUtf8(Stage)));

@@ -1,7 +1,7 @@
 // Signs players in, keeps them signed in, and asks what they may do.
 //
-// Calls block, and are meant for a thread of their own. `Game::may` and `Game::cancel` may be called from any thread while
-// another call runs. No exception leaves this interface: what fails is in the result.
+// Calls block, and are meant for a thread of their own. `Game::may`, `Game::sign_out` and `Game::cancel` may be called from
+// any thread while another call runs. No exception leaves this interface: what fails is in the result.
 #pragma once
 
 #include <cstdint>
@@ -89,10 +89,12 @@ public:
     Result<Player> sign_in_with_ticket(const std::string& provider, const std::string& ticket);
     // Asks whether the player may do something.
     Result<bool> may(std::int64_t application_id, const std::string& rule);
-    // Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to its progress.
+    // Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to its progress. It also
+    // ends all calls that run, so that none signs the player in again.
     Result<Done> sign_out();
 
-    // Ends all calls that run, within about a second: the player gave up.
+    // Ends all calls that run, within about a second: the player gave up. A sign-in with a browser then tells the service,
+    // for three seconds at most. A name that the system cannot resolve takes as long as the system lets it.
     void cancel();
 
 private:

@@ -51,6 +51,8 @@ namespace Sso
         private readonly long applicationId;
         private readonly ITransport transport;
         private readonly IStore store;
+        private readonly object storing = new object(); // held while the stored token changes
+        private volatile int signOuts; // a call that began before a sign-out does not sign the player in again
 
         /// <param name="factor">A name of this device, of the game's choice. It belongs to each user JWT.</param>
         public Game(string baseUrl, ITransport transport, IStore store, string factor = "", long applicationId = 0)
@@ -78,6 +80,7 @@ namespace Sso
         /// <summary>Signs the player in with the stored token, without a browser; this also renews the tokens.</summary>
         public async Task<Player> Resume(int tries = 3)
         {
+            int began = signOuts;
             string stored = store.Get(TokenName);
             if (string.IsNullOrEmpty(stored)) throw new SignInFailed(Reason.SignInNeeded, "nothing is stored, or it cannot be read");
             while (true)
@@ -85,8 +88,8 @@ namespace Sso
                 try
                 {
                     Answer answer = await Ask("/proxy/api/login", Fields().Add("token", stored));
-                    if (answer.Status != 401) return Accept(answer); // 403 does not mean that the token has ended
-                    store.Set(TokenName, null);
+                    if (answer.Status != 401) return await Accept(answer, began); // 403 does not mean that the token has ended
+                    Use(Player, null, began);
                     throw new SignInFailed(Reason.SignInNeeded, answer.Body["error"].Text);
                 }
                 catch (SignInFailed failed) when (failed.Reason == Reason.Unavailable && --tries > 0)
@@ -94,6 +97,7 @@ namespace Sso
                     // The token stays, whatever happens.
                 }
                 await transport.Delay(1, CancellationToken.None);
+                if (began != signOuts) throw SignedOut();
             }
         }
 
@@ -101,6 +105,7 @@ namespace Sso
         /// this fails with Invalid and stores nothing.</summary>
         public async Task<Player> SignInAsGuest()
         {
+            int began = signOuts;
             SigningKey key = GuestKey();
             string body = Fields()
                 .Add("public_key", key.PublicKey)
@@ -111,12 +116,19 @@ namespace Sso
             Answer answer = await Session.First(transport, baseUrl + "/proxy/api/guest", body, headers, CancellationToken.None);
             if (answer.Status == 404) throw new SignInFailed(Reason.NoGuests, "the service has no guests");
             if (!answer.IsOk) throw SignInFailed.Of(answer);
-            return Player = PlayerOf(answer.Body); // a guest comes back by its key, so no token is stored
+            lock (storing)
+            {
+                if (began != signOuts) throw SignedOut();
+                return Player = PlayerOf(answer.Body); // a guest comes back by its key, so no token is stored
+            }
         }
 
         /// <summary>Signs the player in with the ticket of a store.</summary>
-        public async Task<Player> SignInWithTicket(string provider, string ticket) =>
-            Accept(await Ask("/proxy/api/ticket", Fields().Add("provider", provider).Add("ticket", ticket)));
+        public async Task<Player> SignInWithTicket(string provider, string ticket)
+        {
+            int began = signOuts;
+            return await Accept(await Ask("/proxy/api/ticket", Fields().Add("provider", provider).Add("ticket", ticket)), began);
+        }
 
         /// <summary>Asks whether the player may do something.</summary>
         public async Task<bool> May(long application, string rule)
@@ -132,16 +144,26 @@ namespace Sso
         }
 
         /// <summary>Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to its
-        /// progress.</summary>
+        /// progress. Calls that run fail with Cancelled instead of signing the player in again.</summary>
         public async Task SignOut()
         {
-            string stored = store.Get(TokenName);
-            Player = null;
-            store.Set(TokenName, null);
-            if (string.IsNullOrEmpty(stored)) return;
+            string stored;
+            lock (storing)
+            {
+                stored = store.Get(TokenName);
+                Player = null;
+                store.Set(TokenName, null);
+                signOuts++; // last: a call that has read the token before must count as older
+            }
+            await LogOut(stored);
+        }
+
+        private async Task LogOut(string token)
+        {
+            if (string.IsNullOrEmpty(token)) return;
             try
             {
-                string body = new JsonWriter().Add("token", stored).ToString();
+                string body = new JsonWriter().Add("token", token).ToString();
                 await transport.Post(baseUrl + "/proxy/api/logout", body, NoHeaders, SignOutS, CancellationToken.None);
             }
             catch (ConnectionLost)
@@ -176,6 +198,7 @@ namespace Sso
 
         private async Task<Player> WithBrowser(SignInOptions options, JsonWriter fields, Dictionary<string, string> headers)
         {
+            int began = signOuts;
             Session session = await Session.Register(transport, baseUrl, fields, headers, options.Sign, options.Token);
             using (var end = CancellationTokenSource.CreateLinkedTokenSource(options.Token))
             {
@@ -183,7 +206,7 @@ namespace Sso
                 try
                 {
                     options.ShowLink(session.Link, session.Words);
-                    Player player = Keep(await session.Result(options.MaxOutageS, end.Token));
+                    Player player = await Keep(await session.Result(options.MaxOutageS, end.Token), began);
                     await session.Close("Success");
                     return player;
                 }
@@ -216,18 +239,35 @@ namespace Sso
         private Task<Answer> Ask(string path, JsonWriter fields) =>
             Session.First(transport, baseUrl + path, fields.ToString(), NoHeaders, CancellationToken.None);
 
-        private Player Accept(Answer answer)
+        private Task<Player> Accept(Answer answer, int began)
         {
             if (!answer.IsOk) throw SignInFailed.Of(answer);
-            return Keep(answer.Body);
+            return Keep(answer.Body, began);
         }
 
         /// <summary>The result is returned only once, so its token is stored before anything else.</summary>
-        private Player Keep(Json body)
+        private async Task<Player> Keep(Json body, int began)
         {
-            store.Set(TokenName, body["token"].Text);
-            return Player = PlayerOf(body);
+            Player player = PlayerOf(body);
+            string token = body["token"].Text;
+            if (Use(player, token, began)) return player;
+            await LogOut(token);
+            throw SignedOut();
         }
+
+        /// <summary>Changes the stored token. Returns false if the player has signed out since the call began.</summary>
+        private bool Use(Player player, string token, int began)
+        {
+            lock (storing)
+            {
+                if (began != signOuts) return false;
+                store.Set(TokenName, token);
+                Player = player;
+                return true;
+            }
+        }
+
+        private static SignInFailed SignedOut() => new SignInFailed(Reason.Cancelled, "the player has signed out meanwhile");
 
         private static Player PlayerOf(Json body) => new Player
         {

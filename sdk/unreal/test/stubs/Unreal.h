@@ -7,6 +7,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #define UCLASS(...)
@@ -100,12 +101,17 @@ namespace ENamedThreads {
 enum Type { GameThread };
 }
 
+struct FTimespan {
+    static FTimespan FromMilliseconds(double Count) { return {std::chrono::duration<double, std::milli>(Count)}; }
+    std::chrono::duration<double, std::milli> Duration;
+};
+
 template <class T>
 class TFuture {
 public:
     explicit TFuture(std::future<T> Future) : Future_(std::move(Future)) {}
     bool IsReady() const { return Future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
-    void Wait() const { Future_.wait(); }
+    bool WaitFor(const FTimespan& Time) const { return Future_.wait_for(Time.Duration) == std::future_status::ready; }
 
 private:
     std::future<T> Future_;
@@ -176,6 +182,7 @@ public:
 
 struct FPlatformProcess {
     static void LaunchURL(const TCHAR*, const TCHAR*, FString*) {}
+    static void Sleep(float Seconds) { std::this_thread::sleep_for(std::chrono::duration<float>(Seconds)); }
 };
 
 struct FGuid {

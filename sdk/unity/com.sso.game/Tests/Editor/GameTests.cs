@@ -23,18 +23,23 @@ namespace Sso
             public readonly List<string> Paths = new List<string>();
             public readonly List<RawAnswer> Results = new List<RawAnswer>(); // the last one is repeated
             public CancellationToken Following;
+            public Action<string> Answering = path => { }; // is called before each answer
+            public Action Waiting = () => { };
 
             public Task<RawAnswer> Post(
                 string url, string body, IReadOnlyDictionary<string, string> headers, int timeoutS, CancellationToken token)
             {
-                Paths.Add(url.Substring(url.LastIndexOf('/') + 1));
+                string path = url.Substring(url.LastIndexOf('/') + 1);
+                Paths.Add(path);
                 if (Paths.Count > Patience) throw new InvalidOperationException("the game does not end");
-                return Task.FromResult(AnswerTo(Paths.Last()));
+                Answering(path);
+                return Task.FromResult(AnswerTo(path));
             }
 
             public Task Delay(double seconds, CancellationToken token)
             {
                 Pauses.Add(seconds);
+                Waiting();
                 return Task.CompletedTask;
             }
 
@@ -48,6 +53,7 @@ namespace Sso
             private RawAnswer AnswerTo(string path)
             {
                 if (path == "guest") return new RawAnswer { Status = 200, Content = Guest };
+                if (path == "login" || path == "ticket") return new RawAnswer { Status = 200, Content = Login };
                 if (path != "getGsidResult") return new RawAnswer { Status = 200, Content = Session };
                 RawAnswer result = Results[0];
                 if (Results.Count > 1) Results.RemoveAt(0);
@@ -108,6 +114,50 @@ namespace Sso
             {
                 Assert.IsTrue(service.Following.IsCancellationRequested);
             }
+        }
+
+        [Test]
+        public void SignOutIsNotUndoneByACallThatStillRuns()
+        {
+            var calls = new Dictionary<string, Func<Game, Task<Player>>>
+            {
+                ["login"] = game => game.Resume(),
+                ["ticket"] = game => game.SignInWithTicket("steam", "1"),
+                ["guest"] = game => game.SignInAsGuest(),
+                ["getGsidResult"] = game => game.SignIn(new SignInOptions()),
+            };
+            foreach (string path in calls.Keys)
+            {
+                var memory = new Memory();
+                memory.Set("token", "short");
+                var service = new Service();
+                service.Results.Add(new RawAnswer { Status = 200, Content = Login });
+                Game game = GameOn(service, memory);
+                service.Answering = asked =>
+                {
+                    if (asked == path) game.SignOut().GetAwaiter().GetResult();
+                };
+                Assert.AreEqual(Reason.Cancelled, Failure(() => calls[path](game)));
+                Assert.IsFalse(memory.Values.ContainsKey("token"));
+                Assert.AreEqual(null, game.Player);
+                Assert.AreEqual(path == "guest" ? 1 : 2, service.Paths.Count(sent => sent == "logout"));
+            }
+        }
+
+        [Test]
+        public void SignOutEndsARenewalThatWaitsForTheService()
+        {
+            var memory = new Memory();
+            memory.Set("token", "short");
+            var service = new Service();
+            Game game = GameOn(service, memory);
+            service.Answering = asked =>
+            {
+                if (asked == "login") throw new ConnectionLost("the service restarts");
+            };
+            service.Waiting = () => game.SignOut().GetAwaiter().GetResult();
+            Assert.AreEqual(Reason.Cancelled, Failure(() => game.Resume()));
+            Assert.AreEqual("login logout", string.Join(" ", service.Paths));
         }
 
         [Test]

@@ -100,8 +100,12 @@ void USsoSubsystem::SignIn(const FSsoRequest& Request, FSsoCallbacks Callbacks)
 		return;
 	}
 	GaveUp = std::make_shared<std::atomic<bool>>(false);
-	Run([this, Request, Callbacks, Stop = GaveUp](sso::Game& Running)
+	Run([this, Request, Callbacks, Stop = GaveUp, Began = SignOuts](sso::Game& Running)
 	{
+		while (RunningSignOuts > 0) // a sign-out ends what runs, so this begins afterwards
+		{
+			FPlatformProcess::Sleep(0.01f);
+		}
 		sso::SignIn How;
 		How.sign = Request.bSign;
 		How.show_link = [this, &Callbacks, &Running, Stop](const std::string& Url, const std::string& Words)
@@ -131,15 +135,16 @@ void USsoSubsystem::SignIn(const FSsoRequest& Request, FSsoCallbacks Callbacks)
 				});
 			};
 		}
-		const sso::Result<sso::Player> Result = Perform(Running, Request, How);
-		Report([Callbacks, Result](USsoSubsystem& Self)
+		const sso::Failure Cancelled{sso::Reason::cancelled, "the player gave up", "", {}};
+		const sso::Result<sso::Player> Result = *Stop ? Cancelled : Perform(Running, Request, How);
+		Report([Callbacks, Result, Cancelled, Began](USsoSubsystem& Self)
 		{
 			Self.GaveUp.reset();
-			if (!Result)
+			if (!Result || Began != Self.SignOuts)
 			{
 				if (Callbacks.Failed)
 				{
-					Callbacks.Failed(FailureFrom(Result.failure()));
+					Callbacks.Failed(FailureFrom(Result ? Cancelled : Result.failure()));
 				}
 				return;
 			}
@@ -183,9 +188,13 @@ void USsoSubsystem::Cancel()
 void USsoSubsystem::SignOutThen(TFunction<void()> SignedOut)
 {
 	Player = FSsoPlayer();
+	++SignOuts;
+	Cancel();
+	++RunningSignOuts;
 	Run([this, SignedOut](sso::Game& Running)
 	{
 		Running.sign_out();
+		--RunningSignOuts;
 		Report([SignedOut](USsoSubsystem&)
 		{
 			if (SignedOut)
@@ -203,13 +212,13 @@ void USsoSubsystem::OpenLink(const FString& Url)
 
 void USsoSubsystem::Deinitialize()
 {
-	if (Game)
-	{
-		Game->cancel();
-	}
+	Cancel();
 	for (TFuture<void>& Thread : Threads) // their code must not be unloaded while they run
 	{
-		Thread.Wait();
+		do // a call that begins only now must end, too
+		{
+			Game->cancel();
+		} while (!Thread.WaitFor(FTimespan::FromMilliseconds(100)));
 	}
 	Threads.Empty();
 	Game.reset();

@@ -65,7 +65,8 @@ public:
 	UFUNCTION(BlueprintCallable, Category = "Sso")
 	void Cancel();
 
-	/** Forgets the player, here at once and at the service soon after. The key of the guest stays. */
+	/** Forgets the player, here at once and at the service soon after, and ends a sign-in that runs. The key of the guest
+	 * stays. */
 	UFUNCTION(BlueprintCallable, Category = "Sso")
 	void SignOut() { SignOutThen(nullptr); }
 
@@ -95,6 +96,8 @@ private:
 
 	std::shared_ptr<sso::Game> Game;
 	std::shared_ptr<std::atomic<bool>> GaveUp; // null if no sign-in runs
+	std::atomic<int32> RunningSignOuts{0};
+	int32 SignOuts = 0; // a sign-in that began before one does not sign the player in again
 	TArray<TFuture<void>> Threads;
 	FSsoPlayer Player;
 };
