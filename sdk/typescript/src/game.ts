@@ -44,6 +44,8 @@ export class Game {
   private readonly store: Store;
   private readonly fields: Record<string, unknown>;
   private pendingGuestKey: Promise<string> | null = null;
+  private signOuts = 0; // a call that began before a sign-out does not sign the player in again
+  private lastUse: Promise<unknown> = Promise.resolve(); // of the stored token
 
   constructor(baseUrl: string, options: GameOptions = {}) {
     this.baseUrl = baseUrl.replace(/\/+$/, "");
@@ -68,19 +70,21 @@ export class Game {
 
   /** Signs the player in with the stored token, without a browser. */
   async resume(options: { tries?: number } = {}): Promise<Player> {
-    const token = await this.store.get(TOKEN);
+    const signOuts = this.signOuts;
+    const token = await this.alone(() => this.store.get(TOKEN));
     if (token === null) throw new SignInFailed("sign_in_needed", "nothing is stored");
     for (let left = options.tries ?? 3; ; left -= 1) {
       try {
         const answer = await this.ask("/proxy/api/login", { token });
-        if (answer.status !== 401) return await this.accept(answer); // after 403 the token stays, too: it has not ended
-        await this.store.set(TOKEN, null);
+        if (answer.status !== 401) return await this.accept(answer, signOuts); // after 403 the token has not ended
+        await this.storeToken(null, signOuts);
         throw new SignInFailed("sign_in_needed", failureOf(answer.status, answer.body).message);
       } catch (error) {
         const isAway = error instanceof SignInFailed && error.reason === "unavailable";
         if (!isAway || left <= 1) throw error; // the token stays for the next start
       }
       await sleep(1);
+      if (signOuts !== this.signOuts) throw signedOut();
     }
   }
 
@@ -91,6 +95,7 @@ export class Game {
 
   /** Signs a guest in with the key of this device, which is made at the first call. */
   async signInAsGuest(): Promise<Player> {
+    const signOuts = this.signOuts;
     // Overlapping calls share one key.
     const key = (this.pendingGuestKey ??= this.guestKey().finally(() => (this.pendingGuestKey = null)));
     const signer = await guestSigner(await key);
@@ -100,12 +105,14 @@ export class Game {
     const answer = await firstAnswer(`${this.baseUrl}/proxy/api/guest`, body, headers);
     if (answer.status === 404) throw new SignInFailed("no_guests", "the service has no guests");
     if (answer.body.status !== "OK") throw failureOf(answer.status, answer.body);
+    if (signOuts !== this.signOuts) throw signedOut();
     return (this.player = playerOf(answer.body)); // a guest comes back by its key, so no token is stored
   }
 
   /** Signs the player in with the ticket of a store. */
   async signInWithTicket(provider: string, ticket: unknown): Promise<Player> {
-    return this.accept(await this.ask("/proxy/api/ticket", { provider, ticket }));
+    const signOuts = this.signOuts;
+    return this.accept(await this.ask("/proxy/api/ticket", { provider, ticket }), signOuts);
   }
 
   /** Asks whether the player may do something. */
@@ -119,14 +126,17 @@ export class Game {
     return first?.allow === true;
   }
 
-  /** Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to its progress. */
+  /** Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to its progress. Calls
+   * that run fail with "cancelled" instead of signing the player in again. */
   async signOut(): Promise<void> {
-    const token = await this.store.get(TOKEN);
+    this.signOuts += 1;
     this.player = null;
-    await this.store.set(TOKEN, null);
-    if (token === null) return;
-    const options = { timeoutS: SIGN_OUT_S };
-    await post(`${this.baseUrl}/proxy/api/logout`, JSON.stringify({ token }), {}, options).catch(() => undefined);
+    const token = await this.alone(async () => {
+      const stored = await this.store.get(TOKEN);
+      await this.store.set(TOKEN, null);
+      return stored;
+    });
+    if (token !== null) await this.logOut(token);
   }
 
   private async withBrowser(
@@ -134,13 +144,14 @@ export class Game {
     fields: Record<string, string>,
     headers: Record<string, string>,
   ): Promise<Player> {
+    const signOuts = this.signOuts;
     const signal = options.signal ?? new AbortController().signal;
     const sign = options.sign ?? false;
     const session = await Session.register(this.baseUrl, { ...this.fields, ...fields }, headers, { sign, signal });
     const stages = options.onStage ? new Stages(session, options.onStage) : null;
     try {
       options.onLink(session.link, session.words);
-      const player = await this.keep(await session.result(signal));
+      const player = await this.keep(await session.result(signal), signOuts);
       await session.close("Success");
       return player;
     } catch (error) {
@@ -163,17 +174,41 @@ export class Game {
     return firstAnswer(this.baseUrl + path, JSON.stringify({ ...this.fields, ...fields }), {});
   }
 
-  private async accept(answer: Answer): Promise<Player> {
+  private async accept(answer: Answer, signOuts: number): Promise<Player> {
     if (answer.body.status !== "OK") throw failureOf(answer.status, answer.body);
-    return this.keep(answer.body);
+    return this.keep(answer.body, signOuts);
   }
 
   /** The result is returned only once, so its token is stored before anything else. */
-  private async keep(body: Record<string, unknown>): Promise<Player> {
-    await this.store.set(TOKEN, String(body.token));
-    return (this.player = playerOf(body));
+  private async keep(body: Record<string, unknown>, signOuts: number): Promise<Player> {
+    const token = String(body.token);
+    await this.storeToken(token, signOuts);
+    if (signOuts === this.signOuts) return (this.player = playerOf(body));
+    await this.logOut(token);
+    throw signedOut();
+  }
+
+  /** Changes the stored token, unless the player has signed out since the call began. */
+  private storeToken(token: string | null, signOuts: number): Promise<void> {
+    return this.alone(async () => {
+      if (signOuts === this.signOuts) await this.store.set(TOKEN, token);
+    });
+  }
+
+  /** Uses of the stored token follow one another: a sign-out removes what was being stored when it began. */
+  private alone<T>(use: () => Promise<T>): Promise<T> {
+    const used = this.lastUse.then(use);
+    this.lastUse = used.catch(() => undefined);
+    return used;
+  }
+
+  private async logOut(token: string): Promise<void> {
+    const options = { timeoutS: SIGN_OUT_S };
+    await post(`${this.baseUrl}/proxy/api/logout`, JSON.stringify({ token }), {}, options).catch(() => undefined);
   }
 }
+
+const signedOut = (): SignInFailed => new SignInFailed("cancelled", "the player has signed out meanwhile");
 
 function playerOf(body: Record<string, unknown>): Player {
   return {

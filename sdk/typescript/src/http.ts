@@ -31,7 +31,7 @@ export async function post(
       method: "POST",
       body: text,
       headers: { "Content-Type": "application/json", ...headers },
-      redirect: "error",
+      redirect: "manual", // what redirects is no sign-on service
       credentials: "omit",
       signal,
     });
@@ -40,7 +40,9 @@ export async function post(
     if (options.signal?.aborted) throw new SignInFailed("cancelled", "the player gave up");
     throw new ConnectionLost(String((error as Error).cause ?? error));
   }
-  return { status: response.status, body: parse(url, response.status, content), headers: response.headers };
+  const { status } = response;
+  if (status === 0 || (status >= 300 && status < 400)) throw notAService(url, status); // 0: a browser hides a redirect
+  return { status, body: parse(url, status, content), headers: response.headers };
 }
 
 function parse(url: string, status: number, content: string): Record<string, unknown> {
@@ -51,7 +53,11 @@ function parse(url: string, status: number, content: string): Record<string, unk
     // not JSON
   }
   if (OUTAGES.has(status)) return { status: "ERROR", error: `HTTP ${status}` }; // from a proxy before the service
-  throw new SignInFailed("not_a_service", `${new URL(url).origin} is not a sign-on service (HTTP ${status})`);
+  throw notAService(url, status);
+}
+
+function notAService(url: string, status: number): SignInFailed {
+  return new SignInFailed("not_a_service", `${new URL(url).origin} is not a sign-on service (HTTP ${status})`);
 }
 
 /** How long to wait before the next try: as long as the service asks for, from 1 to 60 seconds. */

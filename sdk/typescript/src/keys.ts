@@ -1,3 +1,5 @@
+import { SignInFailed } from "./failure.js";
+
 /** Keys of a game, made and used by Web Crypto. */
 export interface Signer {
   /** Base64 of the DER of the public key. */
@@ -31,14 +33,20 @@ export async function newGuestKey(): Promise<string> {
   return `${base64(secret)} ${base64(open)}`;
 }
 
+/** Throws SignInFailed if the key cannot be read. */
 export async function guestSigner(stored: string): Promise<Signer> {
   const [secret = "", publicKey = ""] = stored.split(" ");
-  const key = await crypto.subtle.importKey("pkcs8", bytes(secret), EC, false, ["sign"]);
+  const key = await importSecret(secret).catch(() => null);
+  if (!key || !publicKey) throw new SignInFailed("invalid", "the key of the guest cannot be read");
   const sign = async (text: string) => {
     const raw = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, key, new TextEncoder().encode(text));
     return base64(derSignature(new Uint8Array(raw)));
   };
   return { publicKey, sign };
+}
+
+async function importSecret(secret: string): Promise<CryptoKey> {
+  return crypto.subtle.importKey("pkcs8", bytes(secret), EC, false, ["sign"]);
 }
 
 /** Web Crypto gives r and s of equal length; the service expects the DER of both. */

@@ -75,6 +75,105 @@ test("a guest can sign in after the store has failed", async () => {
   assert.equal((await game.signInAsGuest()).userId, "1");
 });
 
+/** A store whose changes take a while. */
+function slowStore(values) {
+  const set = async (name, value) => {
+    await null;
+    if (value === null) delete values[name];
+    else values[name] = value;
+  };
+  return { get: async (name) => values[name] ?? null, set };
+}
+
+test("a sign-out is not undone by a call that still runs", async () => {
+  fastClock();
+  const calls = {
+    login: (game) => game.renew(),
+    ticket: (game) => game.signInWithTicket("steam", "1"),
+    guest: (game) => game.signInAsGuest(),
+    getGsidResult: (game) => game.signIn({ onLink: () => undefined }),
+  };
+  for (const [path, call] of Object.entries(calls)) {
+    const values = { token: "t1" };
+    const game = new Game("http://sso", { store: slowStore(values) });
+    const ended = [];
+    let tries = 0;
+    globalThis.fetch = async (url, request) => {
+      const body = JSON.parse(request.body);
+      if (url.endsWith("/logout")) ended.push(body.token);
+      if (url.endsWith("/getGsid")) return json({ status: "OK", gsid: "g", match: "brave otter" });
+      if (!url.endsWith(path)) return json({ status: "OK" });
+      if ((tries += 1) === 1 && path === "login") return json({}, 503);
+      await game.signOut();
+      return json({ status: "OK", user_id: "1", nick: "Ann", token: "t2" });
+    };
+    await assert.rejects(call(game), { reason: "cancelled" }, path);
+    assert.equal(values.token, undefined, path);
+    assert.equal(game.player, null, path);
+    assert.deepEqual(ended, path === "guest" ? ["t1"] : ["t1", "t2"], path);
+  }
+});
+
+test("a sign-out ends a renewal that waits for the service", async () => {
+  const values = { token: "t1" };
+  const game = new Game("http://sso", { store: slowStore(values) });
+  let tries = 0;
+  globalThis.fetch = async (url) => (url.endsWith("/login") ? json({}, (tries += 1) && 503) : json({ status: "OK" }));
+  globalThis.setTimeout = (call, ms) => real.setTimeout(() => game.signOut().then(call), ms === 1000 ? 0 : ms);
+  await assert.rejects(game.renew(), { reason: "cancelled" });
+  assert.equal(tries, 1);
+});
+
+test("a sign-out removes a token that is being stored", async () => {
+  const values = {};
+  const game = new Game("http://sso", { store: slowStore(values) });
+  const ended = new Set();
+  globalThis.fetch = async (url, request) => {
+    if (url.endsWith("/logout")) ended.add(JSON.parse(request.body).token);
+    return json({ status: "OK", user_id: "1", nick: "Ann", token: "t2" });
+  };
+  const { set } = game.store;
+  game.store.set = async (name, value) => {
+    const signedOut = value === null ? null : game.signOut();
+    await set(name, value);
+    void signedOut;
+  };
+  await assert.rejects(game.signInWithTicket("steam", "1"), { reason: "cancelled" });
+  await game.signOut();
+  assert.equal(values.token, undefined);
+  assert.deepEqual([...ended], ["t2"]);
+});
+
+test("a sign-out that has begun comes before a call that begins afterwards", async () => {
+  const values = { token: "t1" };
+  const game = new Game("http://sso", { store: slowStore(values) });
+  globalThis.fetch = async () => json({ status: "OK", user_id: "1", nick: "Ann", token: "t2" });
+  const signingOut = game.signOut();
+  await assert.rejects(game.resume(), { reason: "sign_in_needed" });
+  await signingOut;
+  assert.equal(values.token, undefined);
+});
+
+test("a redirect is no service", async () => {
+  const hidden = Object.defineProperty(new Response(""), "status", { value: 0 }); // as a browser shows a redirect
+  for (const response of [hidden, new Response("", { status: 302 }), json({ status: "OK", token: "t" }, 307)]) {
+    globalThis.fetch = async (_url, options) => {
+      if (options.redirect !== "manual") throw new TypeError("fetch failed");
+      return response;
+    };
+    await assert.rejects(new Game("http://sso").signInWithTicket("steam", "1"), { reason: "not_a_service" });
+  }
+});
+
+test("a guest key that cannot be read is kept", async () => {
+  globalThis.fetch = async () => assert.fail("nothing may be sent");
+  for (const stored of ["", "?", "AAAA AAAA", "MIGH"]) {
+    const values = { guest_key: stored };
+    await assert.rejects(new Game("http://sso", { store: slowStore(values) }).signInAsGuest(), { reason: "invalid" });
+    assert.equal(values.guest_key, stored);
+  }
+});
+
 test("a game server pauses at least a second, and changes end with the signal", async () => {
   const stop = new AbortController();
   const service = new Service("http://sso", { clientId: "a", clientSecret: "b" });

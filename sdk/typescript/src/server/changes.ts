@@ -81,7 +81,7 @@ class Stream {
 
   async open(): Promise<Response | null> {
     const headers = { Authorization: `Bearer ${this.bearer}`, Accept: "text/event-stream" };
-    const options = { headers, redirect: "error", signal: this.connection.signal } as const;
+    const options = { headers, redirect: "manual", signal: this.connection.signal } as const;
     const response = await unlessSilent(fetch(this.url, options), this.signal);
     if (response?.status !== 200) return response;
     if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) {

@@ -107,7 +107,7 @@ async function send(url: string, body: string | URLSearchParams, headers: Record
   let text: string;
   try {
     const signal = AbortSignal.timeout(REQUEST_S * 1000);
-    response = await fetch(url, { method: "POST", body, headers, redirect: "error", signal });
+    response = await fetch(url, { method: "POST", body, headers, redirect: "manual", signal });
     text = await response.text();
   } catch (error) {
     const message = String((error as Error).cause ?? error);

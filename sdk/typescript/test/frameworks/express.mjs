@@ -9,7 +9,7 @@ const service = new Service(baseUrl, { clientId: SSO_CLIENT_ID, clientSecret: SS
 
 const app = express();
 // A webhook is verified with its body as it was received, so no other parser may come first.
-app.post("/webhook", express.raw({ type: "*/*" }), async (request, response) => {
+app.post("/webhook", express.raw({ type: "*/*", limit: "1mb" }), async (request, response) => {
   try {
     console.log(JSON.stringify(await readWebhook(WEBHOOK_SECRET, request.headers, request.body)));
     response.sendStatus(204);
