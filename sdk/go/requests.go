@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,9 +30,13 @@ type accessToken struct {
 	lock   chan struct{} // held by the caller that reads or fetches it
 	value  string
 	ends   time.Time
+
+	failures atomic.Int64 // to fetch it
+	failure  error        // of the last fetch, nil if it has succeeded
 }
 
 func (t *accessToken) get(ctx context.Context) (string, error) {
+	failures := t.failures.Load()
 	select {
 	case t.lock <- struct{}{}:
 	case <-ctx.Done():
@@ -41,6 +46,21 @@ func (t *accessToken) get(ctx context.Context) (string, error) {
 	if t.value != "" && time.Until(t.ends) > renewBefore {
 		return t.value, nil
 	}
+	if t.failure != nil && t.failures.Load() != failures {
+		// The fetch that this caller has waited for has failed. Another one for each that waits would take too long.
+		return "", t.failure
+	}
+	value, err := t.fetch(ctx)
+	if ctx.Err() != nil {
+		return value, err // the caller has given up, which says nothing about the service
+	}
+	if t.failure = err; err != nil {
+		t.failures.Add(1)
+	}
+	return value, err
+}
+
+func (t *accessToken) fetch(ctx context.Context) (string, error) {
 	content, err := repeat(ctx, t.client, t.url, "application/x-www-form-urlencoded", []byte(t.form.Encode()), "")
 	if err != nil {
 		return "", err

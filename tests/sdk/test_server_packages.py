@@ -16,17 +16,22 @@ from tests.sdk.program import play
 
 Item = dict[str, Any]
 PACKAGES = [package for package in SERVER_PACKAGES if package.name in ("cpp", "csharp")]
-# Not every package does all: some keep the set of keys if the clock is set back a little, Python pauses for less than a
-# second at first, and C++ and C# do not fail with an event that is too large.
+# Not every package does all: some keep the set of keys if the clock is set back a little, and Python pauses for less than
+# a second at first. Not every test program has several callers and a web site.
 ONLY = {
+    "callers_share_a_failure": ("cpp", "csharp", "go"),
     "clock_set_back": ("cpp", "csharp", "go"),
+    "web_sign_in_without_keys": ("csharp",),
+    "web_sign_in_without_token": ("csharp",),
     "check_has_a_pause": ("cpp", "csharp", "typescript", "go"),
-    "large_event": ("python", "python-async", "typescript", "go"),
 }
 
 CREDENTIALS: Item = {"do": "credentials", "client_id": "tanks-server", "client_secret": "s3cret"}
 TOKEN = {"path": "POST /proxy/oauth/token", "answer": {"access_token": "access-1", "expires_in": 3600}}
+AWAY = {**TOKEN, "status": 503, "answer": {"status": "ERROR"}, "headers": {"Retry-After": "31"}}
 BUSY = {"status": 503, "headers": {"Retry-After": "0"}}
+
+REDIRECT = {"status": 302, "headers": {"Location": "http://127.0.0.1:1/"}, "answer": "<html>Sign in</html>"}
 
 FOLLOW: list[Item] = [CREDENTIALS, {"do": "follow", "after": "100", "count": 1}]
 CHANGES = {"path": "GET /api/admin/changes", "query": {"after": "100"}}
@@ -39,6 +44,15 @@ EVALUATIONS = {"path": "POST /access/v1/evaluations"}
 
 SCENARIO = json.loads((SERVER_SCENARIOS / "verify.json").read_text())
 JWT, KEYS = SCENARIO["runs"][0][0], SCENARIO["requests"][0]
+METADATA = {
+    "path": "GET /.well-known/openid-configuration",
+    "answer": {
+        "issuer": "{base_url}",
+        "authorization_endpoint": "{base_url}/proxy/oauth/authorize",
+        "token_endpoint": "{base_url}/proxy/oauth/token",
+        "jwks_uri": "{base_url}/proxy/oauth/keys",
+    },
+}
 VERIFIED = {"event": "verified", "user_id": "1000"}
 
 
@@ -64,6 +78,12 @@ CASES: dict[str, tuple[list[Item], list[Item], list[Item]]] = {  # commands, req
         [],
         [refused("signature"), refused("malformed"), {"event": "webhook", "id": "1"}],
     ),
+    "callers_share_a_failure": (
+        [CREDENTIALS, {**ASK[0], "callers": 4}, *ASK],
+        # The others come while the first answer is held. It is not waited for as long as it asks for.
+        [{**AWAY, "hold_s": 2}, TOKEN, {**EVALUATIONS, "answer": {"evaluations": [{"decision": True}]}}],
+        [failed("unavailable"), {"event": "checked", "answers": [True]}],
+    ),
     "check_has_a_pause": (
         ASK,
         [{**EVALUATIONS, **BUSY}, {**EVALUATIONS, "answer": {"evaluations": [{"decision": True}]}, "not_before_s": 1}],
@@ -77,8 +97,23 @@ CASES: dict[str, tuple[list[Item], list[Item], list[Item]]] = {  # commands, req
     ),
     "large_event": (
         FOLLOW,
-        [TOKEN, {**STREAM, "stream": [{"send": "data: " + "x" * (9 << 20)}]}],
+        [TOKEN, {**STREAM, "stream": [{"send": "data: " + "x" * (17 << 20)}]}],
         [failed("not_a_service")],
+    ),
+    "redirect": (
+        [*ASK, *FOLLOW],
+        [{**EVALUATIONS, **REDIRECT}, TOKEN, {**CHANGES, **REDIRECT}],
+        [failed("not_a_service"), failed("not_a_service")],
+    ),
+    "web_sign_in_without_keys": (
+        [{"do": "web_sign_in"}],
+        [METADATA, {**TOKEN, "answer": {"id_token": JWT["jwt"]}}, {"path": KEYS["path"], **BUSY}],
+        [failed("unavailable")],
+    ),
+    "web_sign_in_without_token": (
+        [{"do": "web_sign_in"}],
+        [METADATA, {**TOKEN, "status": 429, "answer": {"error": "slow_down"}}],
+        [failed("unavailable")],
     ),
     "no_stream": (FOLLOW, [TOKEN, {**CHANGES, "answer": "<html>Welcome</html>"}], [failed("not_a_service")]),
 }

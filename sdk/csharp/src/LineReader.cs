@@ -19,7 +19,7 @@ namespace Sso
             this.stream = stream;
         }
 
-        /// <summary>Returns null at the end. A line that is not complete is dropped. Throws IOException if one is too long.</summary>
+        /// <summary>Returns null at the end. A line that is not complete is dropped. Throws RequestFailed if one is too long.</summary>
         public async Task<string> Next()
         {
             while (!TakeLine())
@@ -38,7 +38,7 @@ namespace Sso
         {
             int found = Array.IndexOf(buffer, (byte)'\n', at, end - at);
             int until = found < 0 ? end : found;
-            if (line.Length + until - at > Http.MaxBytes) throw new IOException("a line of the stream is too long");
+            if (line.Length + until - at > Http.MaxBytes) throw new RequestFailed("not_a_service", "an event is too large");
             line.Write(buffer, at, until - at);
             at = found < 0 ? end : found + 1;
             return found >= 0;

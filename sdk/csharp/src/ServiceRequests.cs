@@ -25,6 +25,8 @@ namespace Sso
         private string token = "";
         private double lifeS;
         private Stopwatch age = new Stopwatch();
+        private int failures; // to fetch a token
+        private RequestFailed failure; // of the last fetch; null if it has succeeded
 
         public ServiceRequests(string baseUrl, string clientId, string clientSecret)
         {
@@ -39,10 +41,15 @@ namespace Sso
         public async Task<string> Token()
         {
             if (clientId == null) return "";
+            int before = Volatile.Read(ref failures);
             await fetching.WaitAsync().ConfigureAwait(false);
             try
             {
-                if (token == "" || age.Elapsed.TotalSeconds > lifeS - RenewBeforeS) await FetchToken().ConfigureAwait(false);
+                if (token != "" && age.Elapsed.TotalSeconds <= lifeS - RenewBeforeS) return token;
+                // The fetch that this call has waited for has failed. Another one for each that waits would take too long.
+                bool hasFailed = failure != null && failures != before;
+                if (hasFailed) throw new RequestFailed(failure.Reason, failure.Message, failure.Status);
+                await FetchToken().ConfigureAwait(false);
                 return token;
             }
             finally
@@ -92,7 +99,23 @@ namespace Sso
             return request;
         });
 
+        /// <summary>Needs the semaphore.</summary>
         private async Task FetchToken()
+        {
+            try
+            {
+                await RequestToken().ConfigureAwait(false);
+                failure = null;
+            }
+            catch (RequestFailed failed)
+            {
+                failure = failed;
+                failures++;
+                throw;
+            }
+        }
+
+        private async Task RequestToken()
         {
             const string path = "/proxy/oauth/token";
             var form = new Dictionary<string, string>

@@ -87,11 +87,15 @@ namespace Sso
             if (!string.IsNullOrEmpty(error)) throw new SignInRefused("denied", "the service has answered " + error);
             if (string.IsNullOrEmpty(code)) throw new SignInRefused("code", "the answer has no code");
             HttpAnswer answer = await Redeem(code, request.Verifier).ConfigureAwait(false);
-            if (answer == null || answer.Status >= 500) throw new RequestFailed("unavailable", "the code could not be redeemed");
+            if (answer == null || answer.Status == 429 || answer.Status >= 500) throw new RequestFailed("unavailable", "the code could not be redeemed");
             if (answer.Status != 200 || answer.Body == null) throw new SignInRefused("code", "the code was refused");
             try
             {
                 return await Verify(answer.Body["id_token"].Text, request.Nonce).ConfigureAwait(false);
+            }
+            catch (PlayerRefused refused) when (refused.Reason == "unavailable")
+            {
+                throw new RequestFailed("unavailable", refused.Message);
             }
             catch (PlayerRefused refused)
             {

@@ -16,7 +16,8 @@ public:
 
     // Returns false if the stream must end.
     bool add(const char* data, std::size_t size) {
-        if (line_.size() + data_.size() + size > max_event) return false;
+        is_too_large_ = line_.size() + data_.size() + size > max_event;
+        if (is_too_large_) return false;
         for (std::size_t at = 0; at < size; ++at) {
             if (data[at] != '\n') {
                 line_ += data[at];
@@ -26,6 +27,8 @@ public:
         }
         return true;
     }
+
+    bool is_too_large() const { return is_too_large_; }
 
 private:
     static constexpr std::size_t max_event = 16 << 20;
@@ -50,6 +53,7 @@ private:
 
     Handle handle_;
     std::string line_, id_, data_;
+    bool is_too_large_ = false;
 };
 
 }  // namespace sso

@@ -99,11 +99,26 @@ struct Service::State {
     std::mutex token_lock;  // held while a token is fetched, so that it is fetched once
     std::string token;
     Clock::time_point token_ends;
+    std::atomic<int> failures{0};     // to fetch a token
+    std::optional<Exchange> failure;  // of the last fetch, if it has failed
 
     // Returns the exchange that has failed, if it does.
     Outcome<std::string, Exchange> valid_token() {
+        const int before = failures;
         const std::lock_guard<std::mutex> lock(token_lock);
         if (!token.empty() && Clock::now() + renew_before < token_ends) return token;
+        // The fetch that this call has waited for has failed. Another one for each that waits would take too long.
+        if (failure && failures != before) return *failure;
+        auto fetched = fetch_token();
+        failure.reset();
+        if (!fetched) {
+            failure = fetched.failure();
+            ++failures;
+        }
+        return fetched;
+    }
+
+    Outcome<std::string, Exchange> fetch_token() {
         Request request;
         request.url = base_url + "/proxy/oauth/token";
         request.content_type = "application/x-www-form-urlencoded";
@@ -203,6 +218,7 @@ Outcome<Done, Trouble> Service::follow(const std::string& after, const std::func
         };
         const auto [exchange, had_token] = state_->send_with_token(request, false);
         if (!is_wanted) return Done{};
+        if (stream.is_too_large()) return Trouble{Problem::not_a_service, "an event is too large"};
         const bool is_refused = had_token && exchange.broken == Broken::no && exchange.answer.status == 400;
         if (is_refused && !cursor.empty()) {  // changes were deleted
             cursor.clear();

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"time"
@@ -26,6 +27,7 @@ type command struct {
 		ApplicationID int    `json:"application_id"`
 		Rule          string
 	}
+	Callers int // not part of the contract: how many ask at the same time
 	After   string
 	Count   int
 	Headers map[string]string
@@ -112,7 +114,19 @@ func (p *program) check(ctx context.Context, next command) error {
 	for i, item := range next.Questions {
 		questions[i] = sso.Question{UserID: item.UserID, ApplicationID: item.ApplicationID, Rule: item.Rule}
 	}
+	others := make(chan error)
+	for number := 1; number < next.Callers; number++ {
+		go func() {
+			_, err := p.service.Check(ctx, questions)
+			others <- err
+		}()
+	}
 	answers, err := p.service.Check(ctx, questions)
+	for number := 1; number < next.Callers; number++ {
+		if other := <-others; sso.ReasonOf(other) != sso.ReasonOf(err) {
+			return fmt.Errorf("one caller has got %v, another one %v", err, other)
+		}
+	}
 	if err == nil {
 		p.print(event{"event": "checked", "answers": answers})
 	}
