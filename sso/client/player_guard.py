@@ -71,9 +71,8 @@ def read_jwt(headers: RequestHeaders, *, require_factor: bool) -> tuple[str, str
     """
     if not has_jwt(headers):
         raise PlayerDenied(401, "the user JWT of a player is required: Authorization: Bearer …")
-    return (headers.get("Authorization") or "")[len(PREFIX) :], (
-        headers.get("Factor") or ""
-    ) if require_factor else None
+    jwt = (headers.get("Authorization") or "")[len(PREFIX) :]
+    return jwt, (headers.get("Factor") or "") if require_factor else None
 
 
 def refused_player(error: PlayerRefused) -> PlayerDenied:

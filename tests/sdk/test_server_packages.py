@@ -16,8 +16,8 @@ from tests.sdk.program import play
 
 Item = dict[str, Any]
 PACKAGES = [package for package in SERVER_PACKAGES if package.name in ("cpp", "csharp")]
-# Not every package does all: some keep the set of keys if the clock is set back a little, and Python pauses for less than
-# a second at first. Not every test program has several callers and a web site.
+# Not every package does all: some keep the set of keys if the clock is set back a little, and Python pauses for less
+# than a second at first. Not every test program has several callers and a web site.
 ONLY = {
     "callers_share_a_failure": ("cpp", "csharp", "go"),
     "clock_set_back": ("cpp", "csharp", "go"),
