@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 
+LOGIN = {"status": "OK", "user_id": "1000", "nick": "Ann", "token": "long"}
+
 
 @contextmanager
 def signing_out() -> Iterator[tuple[str, list[str]]]:
     """Returns the result of a sign-in when the player has signed out. Yields the address and the paths of requests."""
     paths: list[str] = []
     signed_out = Event()
-    login = {"status": "OK", "user_id": "1000", "nick": "Ann", "token": "long"}
 
     def answer(path: str) -> tuple[int, str]:
         paths.append(path)
@@ -20,7 +21,7 @@ def signing_out() -> Iterator[tuple[str, list[str]]]:
             signed_out.set()
         elif path.endswith("/getGsidResult"):
             signed_out.wait(60)
-        return 200, json.dumps({**login, "gsid": "1", "match": "brave otter"})
+        return 200, json.dumps({**LOGIN, "gsid": "1", "match": "brave otter"})
 
     with answering(answer) as base_url:
         yield base_url, paths

@@ -130,6 +130,9 @@ int main(int Count, char** Arguments) {
             Sso.SignOutThen([&bIsOver] { bIsOver = true; });
             while (!bIsOver) RunGameThreadTask();
             Print(JsonWriter().add("event", "signed_out"));
+        } else if (Command->has("leave")) {  // not part of the contract: the game ends while a sign-in begins
+            Sso.SignIn(RequestFrom(*Command), FSsoCallbacks());
+            break;
         } else {
             SignIn(World, Sso, *Command);
         }
