@@ -170,9 +170,8 @@ class ClientRecords(Resource):
         self, client_id: str, *, overlap: int | None = None, expires_in: int | None = None, finish: bool = False
     ) -> ApiCall[Record]:
         """Adds a secret, which the answer has. With ``finish``, ends the old one. Durations are seconds."""
-        body = {"overlap": overlap, "expires_in": expires_in, "finish": finish or None}
-        given = {name: value for name, value in body.items() if value is not None}
-        return ApiCall("POST", self._at(client_id, "rotate-secret"), read_record, json=given, timeout_s=self._change_s)
+        body = without_none({"overlap": overlap, "expires_in": expires_in}) | ({"finish": True} if finish else {})
+        return ApiCall("POST", self._at(client_id, "rotate-secret"), read_record, json=body, timeout_s=self._change_s)
 
     def refuse(self, client_id: str) -> ApiCall[Record]:
         """Deletes a client that waits for approval; disables it if its id is the address of a document."""
