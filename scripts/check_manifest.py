@@ -2,7 +2,7 @@
 
 The sample in ``deploy/kubernetes`` has placeholders for what only the operator knows. This program refuses a manifest
 in which one is left, an image that is not named by its digest, trusted proxies in a wide network, and pods without a
-policy for their network.
+policy for their network or with environment variables for Services.
 """
 
 import ipaddress
@@ -26,6 +26,7 @@ def problems(text: str) -> list[str]:
         *(f"{name}: replace it with your own value" for name in _placeholders(text)),
         *(problem for document in documents for problem in _images(document)),
         *(problem for document in documents if document["kind"] == "ConfigMap" for problem in _proxies(document)),
+        *(problem for document in documents for problem in _service_links(document)),
         *_policies(documents),
     ]
 
@@ -36,7 +37,7 @@ def _placeholders(text: str) -> list[str]:
 
 
 def _images(document: dict[str, Any]) -> Iterator[str]:
-    pod = document.get("spec", {}).get("template", {}).get("spec", {})
+    pod = _pod(document)
     for container in (*pod.get("initContainers", ()), *pod.get("containers", ())):
         if not DIGEST.fullmatch(container["image"]):
             yield f"image: {container['image']} has no digest: a tag can be moved to another image; use name@sha256:…"
@@ -55,6 +56,20 @@ def _proxies(document: dict[str, Any]) -> Iterator[str]:
                 f"SSO_TRUSTED_PROXIES: {network} has more than {MAX_ADDRESSES} addresses: every pod in it could choose "
                 "the address that a request seems to come from; name the network of the ingress controller"
             )
+
+
+def _service_links(document: dict[str, Any]) -> Iterator[str]:
+    pod = _pod(document)
+    if pod.get("containers") and pod.get("enableServiceLinks", True):
+        yield (
+            f"{document['kind']} {document['metadata']['name']}: enableServiceLinks must be false: for a Service named "
+            "sso, the pods would get variables such as SSO_PORT, which are no settings"
+        )
+
+
+def _pod(document: dict[str, Any]) -> dict[str, Any]:
+    pod: dict[str, Any] = document.get("spec", {}).get("template", {}).get("spec", {})
+    return pod
 
 
 def _policies(documents: list[dict[str, Any]]) -> Iterator[str]:

@@ -55,8 +55,22 @@ def configuration(text: str) -> dict[str, str]:
     return data
 
 
+def service_variables(text: str) -> dict[str, str]:
+    """Returns the variables that the kubelet adds to the pods for each Service, unless the manifest forbids it."""
+    documents = list(yaml.safe_load_all(text))
+    (pod,) = (item["spec"]["template"]["spec"] for item in documents if item["kind"] == "Deployment")
+    names = [item["metadata"]["name"].upper() for item in documents if item["kind"] == "Service"]
+    if not pod.get("enableServiceLinks", True):
+        return {}
+    return {f"{name}_PORT": "tcp://10.0.0.11:80" for name in names}
+
+
 def test_settings_of_the_kubernetes_manifest_are_valid() -> None:
-    assert load(None, configuration(filled_in())).workers == 2
+    text = filled_in()
+    assert load(None, configuration(text) | service_variables(text)).workers == 2
+    with_links = text.replace("enableServiceLinks: false", "enableServiceLinks: true")
+    with pytest.raises(ConfigError, match="SSO_PORT: there is no such setting"):
+        load(None, configuration(text) | service_variables(with_links))
 
 
 def test_kubernetes_manifest_is_refused_until_the_operator_has_filled_it_in() -> None:
@@ -81,6 +95,7 @@ def test_kubernetes_manifest_is_refused_until_the_operator_has_filled_it_in() ->
         ),
         (VALUES["REPLACE_INGRESS_NETWORK"], "::/0", "SSO_TRUSTED_PROXIES: ::/0"),
         ("kind: NetworkPolicy", "kind: Service", "no NetworkPolicy"),
+        ("enableServiceLinks: false", "hostNetwork: false", "enableServiceLinks must be false"),
         ("policyTypes: [Ingress, Egress]", "policyTypes: [Ingress]", "no NetworkPolicy"),
     ],
 )
