@@ -150,6 +150,15 @@ def test_paths_in_the_dockerfile_exist() -> None:
             assert (root / name).exists(), name
 
 
+def test_log_events_of_the_alerts_are_documented() -> None:
+    alerts = (DEPLOY / "prometheus" / "alerts.yml").read_text()
+    descriptions = " ".join(re.findall(r"description: (.+)", alerts))
+    named = set(re.findall(r"\b[a-z_]+\.[a-z_]+\b", descriptions))
+    documented = re.findall(r"\* - ``([a-z_.]+)``", (DEPLOY.parent / "docs" / "log_events.rst").read_text())
+    assert named == {"database.statement_was_slow", "queue.delivery_failed"}
+    assert named <= set(documented)
+
+
 @pytest.mark.skipif(not installed("systemd-analyze"), reason="systemd is not installed: apt-get install systemd")
 def test_systemd_accepts_the_unit_and_rates_it_as_hardened(tmp_path: Path) -> None:
     unit = tmp_path / "sso.service"
