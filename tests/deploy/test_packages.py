@@ -103,5 +103,11 @@ def test_command_runs_under_the_account_with_the_settings_of_the_service() -> No
             "SSO_SECRET_KEY=quoted",
             "--config /etc/sso/sso.toml user list a b",
         ]
+        secrets.unlink()  # the unit does not need it either
+        assert run("doctor").stdout.splitlines() == [
+            "nobody",
+            "SSO_DATA_DIR=/var/lib/sso",
+            "--config /etc/sso/sso.toml doctor",
+        ]
         assert "sudo sso user list" in run("user", "list", account="nobody").stderr
         assert run("--version", account="nobody").stdout.splitlines()[-1] == "--version"
