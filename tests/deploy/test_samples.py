@@ -159,18 +159,40 @@ def test_log_events_of_the_alerts_are_documented() -> None:
     assert named <= set(documented)
 
 
-@pytest.mark.skipif(not installed("systemd-analyze"), reason="systemd is not installed: apt-get install systemd")
-def test_systemd_accepts_the_unit_and_rates_it_as_hardened(tmp_path: Path) -> None:
-    unit = tmp_path / "sso.service"
-    unit.write_text((DEPLOY / "systemd" / "sso.service").read_text().replace("/opt/sso/bin/sso", "/bin/true"))
+needs_systemd = pytest.mark.skipif(
+    not installed("systemd-analyze"), reason="systemd is not installed: apt-get install systemd"
+)
+
+
+def rating(unit: Path) -> str:
+    """Returns what systemd says about the sandbox of a unit that it accepts."""
     checked = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
     assert "sso.service" not in checked.stderr, checked.stderr
     rated = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", str(unit)], capture_output=True, text=True, check=False
     )
-    level = re.search(r"exposure level for sso.service: ([0-9.]+)", rated.stdout)
-    assert level, rated.stdout + rated.stderr
+    return rated.stdout + rated.stderr
+
+
+@needs_systemd
+def test_systemd_accepts_the_unit_and_rates_it_as_hardened(tmp_path: Path) -> None:
+    unit = tmp_path / "sso.service"
+    unit.write_text((DEPLOY / "systemd" / "sso.service").read_text().replace("/opt/sso/bin/sso", "/bin/true"))
+    rated = rating(unit)
+    level = re.search(r"exposure level for sso.service: ([0-9.]+)", rated)
+    assert level, rated
     assert float(level[1]) < 2.5
+
+
+@needs_systemd
+def test_unit_can_use_ports_below_1024_with_the_lines_that_are_commented_out(tmp_path: Path) -> None:
+    """An ambient capability outside of the bounding set would keep the unit from starting."""
+    unit = tmp_path / "sso.service"
+    text = (DEPLOY / "systemd" / "sso.service").read_text().replace("/opt/sso/bin/sso", "/bin/true")
+    unit.write_text(re.sub(r"^#(\w+=)", r"\1", text, flags=re.M))
+    rated = rating(unit)
+    for option in ("AmbientCapabilities=", "CapabilityBoundingSet=~CAP_NET_(BIND_SERVICE|BROADCAST|RAW)"):
+        assert re.search(rf"✗ {re.escape(option)}", rated), rated
 
 
 @pytest.mark.skipif(not installed("logrotate"), reason="logrotate is not installed: run scripts/deploy-check")
