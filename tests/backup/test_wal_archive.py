@@ -4,11 +4,12 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from sso.db.embedded.files import Account
-from sso.db.embedded.wal_archive import archive_settings, store_archive
+from sso.db.embedded.files import Account, EmbeddedError
+from sso.db.embedded.wal_archive import archive_settings, check_writable, store_archive
 from tests.faults import open_folder
 from tests.kit.backups import add_user, segments, sso, wait_until_stopped
 from tests.kit.long_tests import takes_long
@@ -127,3 +128,13 @@ def test_archive_that_postgres_cannot_reach_is_refused() -> None:
         settings = {"SSO_WAL_ARCHIVE": str(folder / "closed/wal"), "SSO_DATA_DIR": str(folder / "data")}
         done = sso(folder, "serve", **settings, SSO_BIND="127.0.0.1:0")
         assert (done.returncode, "cannot reach" in done.stderr) == (1, True), done.stderr
+
+
+def test_archive_that_a_systemd_unit_makes_read_only_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ProtectSystem=strict does so. The mode of the folder allows to write."""
+    with open_folder() as archive:
+        account = Account(os.geteuid(), os.getegid())
+        check_writable(archive, account)
+        monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_flag=os.ST_RDONLY))
+        with pytest.raises(EmbeddedError, match=f"is read-only .* add ReadWritePaths={archive} to its unit"):
+            check_writable(archive, account)

@@ -96,6 +96,11 @@ def check_writable(archive: Path, account: Account) -> None:
             f"SSO_WAL_ARCHIVE: the account of PostgreSQL (uid {account.uid}) cannot reach {archive}: "
             "let other users pass through it and the directories above it (chmod o+x)"
         )
+    if os.statvfs(archive).f_flag & os.ST_RDONLY:
+        raise EmbeddedError(
+            f"SSO_WAL_ARCHIVE: the file system of {archive} is read-only for the service: "
+            f"if systemd starts it, add ReadWritePaths={archive} to its unit"
+        )
     if not os.access(archive, os.W_OK | os.X_OK):
         raise EmbeddedError(f"SSO_WAL_ARCHIVE: this account cannot write to {archive}")
 
