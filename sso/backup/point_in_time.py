@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sso.backup import BackupError, restore
 from sso.backup.base_backup_reader import BaseBackup, first_segment
+from sso.backup.timelines import choose_timelines, segment_number
 from sso.config import Settings
 from sso.db.embedded.binaries import check_version, find_binaries
 from sso.db.embedded.files import Account, EmbeddedError, make_directory, postgres_account, sync
@@ -36,44 +37,52 @@ class Recovery(Struct, frozen=True):
     missing_keys: list[str]  # ids of master keys without which some secrets cannot be decrypted
 
 
-def find_wal(backup: BaseBackup, archive: Path | None, until: datetime.datetime | None) -> Path | None:
-    """Returns the folder with the archived WAL of the backup's database. Raises BackupError if segments are missing."""
+class ArchivedWal(Struct, frozen=True):
+    """The archived WAL of the backup's database."""
+
+    folder: Path
+    timelines: list[int]  # to follow, from that of the base backup to the target
+
+
+def find_wal(
+    backup: BaseBackup, archive: Path | None, until: datetime.datetime | None, timeline: int | None
+) -> ArchivedWal | None:
+    """Returns what to replay. Raises BackupError if segments are missing, or if a timeline must be chosen."""
     if archive is None:
-        if until is not None:
-            raise BackupError("--until needs the WAL archive: set SSO_WAL_ARCHIVE")
+        for option, value in (("--until", until), ("--timeline", timeline)):
+            if value is not None:
+                raise BackupError(f"{option} needs the WAL archive: set SSO_WAL_ARCHIVE")
         return None
     if until is not None and until < datetime.datetime.fromisoformat(backup.manifest.created):
         raise BackupError(f"the base backup was made at {backup.manifest.created}, after --until: use an older one")
     folder = archive_folder(archive, backup.data)
     if not folder.is_dir():
         raise BackupError(f"SSO_WAL_ARCHIVE: {folder}, the archive of this database, does not exist")
+    first = first_segment(backup.folder)
+    timelines = choose_timelines(folder, first, until, timeline)
     if until is None:  # with a moment, PostgreSQL itself reports that it cannot get there
-        _check_complete(folder, first_segment(backup.folder))
-    return folder
+        _check_complete(folder, first, timelines)
+    return ArchivedWal(folder, timelines)
 
 
-def _check_complete(folder: Path, first: str) -> None:
+def _check_complete(folder: Path, first: str, timelines: list[int]) -> None:
     """PostgreSQL takes a missing segment for the end of the archive, and would leave out everything after it."""
     names = {path.name.removesuffix(SUFFIX) for path in folder.glob(f"*{SUFFIX}")}
-    timelines: dict[str, set[int]] = {first[:8]: {_number(first)}}
+    followed = {f"{timeline:08X}" for timeline in timelines}
+    archived: dict[str, set[int]] = {first[:8]: {segment_number(first)}}
     for name in names:
-        if len(name) == SEGMENT_NAME_LENGTH and _number(name) >= _number(first):
-            timelines.setdefault(name[:8], set()).add(_number(name))
-    for timeline, numbers in sorted(timelines.items()):
+        if len(name) == SEGMENT_NAME_LENGTH and name[:8] in followed and segment_number(name) >= segment_number(first):
+            archived.setdefault(name[:8], set()).add(segment_number(name))
+    for timeline, numbers in sorted(archived.items()):
         for missing in sorted(set(range(min(numbers), max(numbers))) - numbers):
             name = f"{timeline}{missing >> 8:08X}{missing & 0xFF:08X}{SUFFIX}"
             raise BackupError(f"the archive {folder} is incomplete: {name} is missing; restore with --until before it")
 
 
-def _number(segment: str) -> int:
-    """The number of a segment of 16 MB. The first 8 digits are the timeline."""
-    return int(segment[8:16], 16) << 8 | int(segment[16:], 16)
-
-
 def restore_base(
     settings: Settings,
     backup: BaseBackup,
-    wal: Path | None,
+    wal: ArchivedWal | None,
     until: datetime.datetime | None,
     copying: Callable[[int, int], None],
     replaying: Callable[[str], None],
@@ -118,12 +127,12 @@ def _copy(backup: BaseBackup, target: Path, progress: Callable[[int, int], None]
         raise BackupError(f"cannot copy the base backup: {error.strerror}: {error.filename}") from None
 
 
-def _recovery_settings(wal: Path | None, until: datetime.datetime | None) -> dict[str, str]:
+def _recovery_settings(wal: ArchivedWal | None, until: datetime.datetime | None) -> dict[str, str]:
     settings = {
         "archive_mode": "off",
-        "restore_command": restore_command(wal) if wal else "false",
+        "restore_command": restore_command(wal.folder) if wal else "false",
         "recovery_target_action": "promote",
-        "recovery_target_timeline": "latest",
+        "recovery_target_timeline": str(wal.timelines[-1]) if wal and len(wal.timelines) > 1 else "current",
     }
     return settings | ({"recovery_target_time": until.isoformat()} if until else {})
 

@@ -36,6 +36,12 @@ NO_KEYS = "the backup has no keys: bring back the master key before you start th
     metavar="TIME",
     help="With --base: stop at this moment, such as '2026-11-15 12:00:00+00'.",
 )
+@click.option(
+    "--timeline",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --base: follow this timeline of the archive instead of the newest one.",
+)
 @passphrase_option
 @unauthenticated_option
 @click.pass_context
@@ -44,6 +50,7 @@ def command(
     file: Path | None,
     folder: Path | None,
     until: datetime.datetime | None,
+    timeline: int | None,
     passphrase_file: Path | None,
     unauthenticated: bool,
 ) -> None:
@@ -60,13 +67,13 @@ def command(
     """
     if (file is None) == (folder is None):
         raise click.UsageError("give either FILE or --base FOLDER")
-    if until and not folder:
-        raise click.UsageError("--until needs --base FOLDER: a file has one moment only")
+    if (until or timeline) and not folder:
+        raise click.UsageError("--until and --timeline need --base FOLDER: a file has one moment only")
     settings = settings_of(ctx, may_create=True)
     if file:
         _restore_file(settings, file, passphrase_file, unauthenticated)
     elif folder:
-        _restore_base(settings, folder, until, passphrase_file, unauthenticated)
+        _restore_base(settings, folder, until, timeline, passphrase_file, unauthenticated)
 
 
 def _restore_file(settings: Settings, file: Path, passphrase_file: Path | None, unauthenticated: bool) -> None:
@@ -100,6 +107,7 @@ def _restore_base(
     settings: Settings,
     folder: Path,
     until: datetime.datetime | None,
+    timeline: int | None,
     passphrase_file: Path | None,
     unauthenticated: bool,
 ) -> None:
@@ -109,9 +117,9 @@ def _restore_base(
     backup = open_base_backup(folder, read, unauthenticated=unauthenticated)
     if not backup.is_authenticated:
         echo(NOT_AUTHENTICATED, err=True)
-    wal = find_wal(backup, settings.wal_archive, until)
+    wal = find_wal(backup, settings.wal_archive, until, timeline)
     path = settings.data_dir.resolve()
-    echo(f"restoring into {path}, with WAL from {wal or 'the base backup only'}", err=True)
+    echo(f"restoring into {path}, with WAL from {wal.folder if wal else 'the base backup only'}", err=True)
     announce_creation(settings)
     with Progress("copying the base backup") as copying, Progress("replaying changes") as replaying:
         recovery = restore_base(settings, backup, wal, until, copying.bytes, replaying.show)

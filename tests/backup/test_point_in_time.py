@@ -29,13 +29,20 @@ def can_sign_in(server: Server, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A service that has written A, and later B. It has stopped."""
+    """A service that has written A, B and C, one after the other. It has stopped."""
 
     folder: Path
     archive: Path
     base: Path
     passphrase: Path
     after_a: str
+    after_b: str
+
+    def with_own_archive(self, name: str) -> "Recorded":
+        """Returns it with a copy of the archive, which another service may continue."""
+        archive = self.folder / f"archive of {name}"
+        subprocess.run(["cp", "-a", str(self.archive), str(archive)], check=True)
+        return replace(self, archive=archive)
 
     def restore(self, data_dir: Path, *options: str, base: Path | None = None) -> "tuple[int, str, str]":
         settings = {"SSO_DATA_DIR": str(data_dir), "SSO_WAL_ARCHIVE": str(self.archive)}
@@ -54,15 +61,24 @@ def recorded() -> Iterator[Recorded]:
             made = server.sso("backup", "--base", str(base), "--passphrase-file", str(passphrase))
             assert "with keys" in made.stdout
             add_user(server, "a")
-            time.sleep(1)  # the times of the transactions must differ clearly from the noted one
-            after_a = datetime.datetime.now(datetime.UTC).isoformat(sep=" ", timespec="milliseconds")
-            time.sleep(1)
+            after_a = moment_between_changes()
             add_user(server, "b")
+            after_b = moment_between_changes()
+            add_user(server, "c")
         wait_until_stopped(folder / "data")
-        yield Recorded(folder, archive, base, passphrase, after_a)
+        yield Recorded(folder, archive, base, passphrase, after_a, after_b)
+
+
+def moment_between_changes() -> str:
+    """Returns a time that differs clearly from those of the transactions before and after it."""
+    time.sleep(1)
+    moment = datetime.datetime.now(datetime.UTC).isoformat(sep=" ", timespec="milliseconds")
+    time.sleep(1)
+    return moment
 
 
 def test_restore_until_a_moment_contains_earlier_changes_only(recorded: Recorded) -> None:
+    recorded = recorded.with_own_archive("until")
     data_dir = recorded.folder / "until"
     code, output, errors = recorded.restore(data_dir, "--until", recorded.after_a)
     assert code == 0, errors
@@ -73,41 +89,48 @@ def test_restore_until_a_moment_contains_earlier_changes_only(recorded: Recorded
         assert not can_sign_in(server, "b")
         # The archive goes on, on a new timeline whose history is archived as well.
         assert until(lambda: "00000002.history.gz" in segments(recorded.archive))
-        add_user(server, "c")
+        add_user(server, "d")
         again = recorded.folder / "base of the restored"
         server.sso("backup", "--base", str(again), "--no-keys")
         assert "ok    WAL archive: last segment archived: 00000002" in server.sso("doctor", "--verbose").stdout
     wait_until_stopped(data_dir)
-    shutil.rmtree(data_dir)
+    _restore_later_moment(recorded)
+
+
+def _restore_later_moment(recorded: Recorded) -> None:
+    """The moment was too early. What the lost database has written after it is on the first timeline only."""
+    data_dir = recorded.folder / "later"
+    for options in (["--until", recorded.after_b], []):
+        code, _, errors = recorded.restore(data_dir, *options)
+        assert (code, "choose one with --timeline: 1 (of the base backup), 2 (left 1 before 2" in errors) == (1, True)
+    code, _, errors = recorded.restore(data_dir, "--until", recorded.after_b, "--timeline", "3")
+    assert (code, "--timeline: expected one that the archive has" in errors) == (1, True), errors
+    assert not data_dir.exists()
+    code, _, errors = recorded.restore(data_dir, "--until", recorded.after_b, "--timeline", "1")
+    assert code == 0, errors
+    with running(recorded.folder, **QUICK, SSO_DATA_DIR=str(data_dir), SSO_WAL_ARCHIVE=str(recorded.archive)) as server:
+        assert [name for name in "abcd" if can_sign_in(server, name)] == ["a", "b"]
+        assert until(lambda: "00000003.history.gz" in segments(recorded.archive))
+    wait_until_stopped(data_dir)
 
 
 @takes_long
 def test_restore_without_a_moment_contains_everything(recorded: Recorded) -> None:
-    """The archive has two timelines if the test above has run: this one reads a copy with the first only."""
-    archive = recorded.folder / "copy of the archive"
-    shutil.copytree(recorded.archive, archive, ignore=shutil.ignore_patterns("00000002*"))
-    shutil.chown(next(archive.iterdir()), *_owner(next(recorded.archive.iterdir())))
-    for path in archive.glob("*/*"):
-        shutil.chown(path, *_owner(next(recorded.archive.glob("*/*.gz"))))
     data_dir = recorded.folder / "everything"
-    copy = Recorded(recorded.folder, archive, recorded.base, recorded.passphrase, recorded.after_a)
-    code, output, errors = copy.restore(data_dir)
+    code, output, errors = recorded.restore(data_dir)
     assert code == 0, errors
     assert "restored to the end of the archive" in output
     assert (data_dir / "secret.key").read_bytes() == (recorded.folder / "data/secret.key").read_bytes()
     with running(recorded.folder, **QUICK, SSO_DATA_DIR=str(data_dir)) as server:
-        assert can_sign_in(server, "a")
-        assert can_sign_in(server, "b")
+        assert [name for name in "abc" if can_sign_in(server, name)] == ["a", "b", "c"]
     wait_until_stopped(data_dir)
 
 
 def test_recovery_past_a_change_of_the_master_key_needs_the_new_key(recorded: Recorded) -> None:
     """A copy of the service changes its key after the base backup. The new key is only in the lost data directory."""
-    lost, archive = recorded.folder / "lost", recorded.folder / "archive of the lost"
-    for source, copy in [(recorded.folder / "data", lost), (recorded.archive, archive)]:
-        subprocess.run(["cp", "-a", str(source), str(copy)], check=True)
-    for path in archive.glob("*/00000002*"):  # of another test
-        path.unlink()
+    with_change = recorded.with_own_archive("the lost")
+    lost, archive = recorded.folder / "lost", with_change.archive
+    subprocess.run(["cp", "-a", str(recorded.folder / "data"), str(lost)], check=True)
     (lost / "postgres/wal_archive").write_text(f"{archive}\n")
     changed = sso(recorded.folder, "key", "reseal", SSO_DATA_DIR=str(lost))
     assert (changed.returncode, "make a new base backup now" in changed.stderr) == (0, True), changed.stderr
@@ -118,7 +141,6 @@ def test_recovery_past_a_change_of_the_master_key_needs_the_new_key(recorded: Re
     wait_until_stopped(lost)
 
     data_dir = recorded.folder / "after the change"
-    with_change = replace(recorded, archive=archive)
     code, _, errors = with_change.restore(data_dir)
     assert (code, f"needs the master key {MasterKey.parse(new).id}" in errors) == (1, True), errors
     assert "--until before the change" in errors
@@ -131,11 +153,6 @@ def test_recovery_past_a_change_of_the_master_key_needs_the_new_key(recorded: Re
     assert (data_dir / "secret.key").read_text().split() == [new, old]
     rotated = sso(recorded.folder, "key", "rotate", SSO_DATA_DIR=str(data_dir))  # decrypts the signing keys
     assert rotated.returncode == 0, rotated.stderr
-
-
-def _owner(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_uid, status.st_gid
 
 
 @takes_long
