@@ -1,5 +1,7 @@
 """The factors and places of known devices in the database, as digests."""
 
+from collections.abc import Sequence
+
 from sso.accounts.model import User
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -10,12 +12,15 @@ from sso.db.transaction import Row
 FACTOR_S = 180 * 86400
 MAX_FACTORS = 50  # for one user
 
+# A batch has one value for each column of an item, so a text has all digests of a device. The latest use of one counts.
+_DIGESTS = "CAST(string_to_array(item.digests, ' ') AS bytea[])"
 _RECOGNIZE = BatchStatement(
-    """SELECT item.n, k.expires < now() + make_interval(secs => life - 86400) AS is_stale,
-        extract(epoch FROM k.expires) - life < u.valid_from AS is_earlier
-    FROM {items} JOIN known_factors k ON k.digest = item.digest JOIN users u ON u.user_id = k.user_id
-    WHERE k.expires > now()""",
-    columns={"digest": "bytea", "life": "float"},
+    f"""SELECT item.n, max(k.expires) < now() + make_interval(secs => life - 86400)
+            OR NOT bool_or(k.digest = ({_DIGESTS})[1]) AS is_stale,
+        extract(epoch FROM max(k.expires)) - life < max(u.valid_from) AS is_earlier
+    FROM {{items}} JOIN known_factors k ON k.digest = ANY ({_DIGESTS}) JOIN users u ON u.user_id = k.user_id
+    WHERE k.expires > now() GROUP BY item.n, digests, life""",
+    columns={"digests": "text", "life": "float"},
 )
 _REMEMBER = Statement(
     """WITH remembered AS (
@@ -37,9 +42,13 @@ class KnownFactorStore:
         self._database = database
         self._find = Batch(database, _RECOGNIZE)
 
-    async def find(self, digest: bytes) -> Row | None:
-        """Returns ``is_stale``, and ``is_earlier`` than the user's last revocation; None if it is not known."""
-        return await self._find(digest=digest, life=float(FACTOR_S))
+    async def find(self, digests: Sequence[bytes]) -> Row | None:
+        """Returns what is known of a device by any of its digests, None if it is not known.
+
+        ``is_stale``: the first digest is to be stored again; ``is_earlier`` than the user's last revocation.
+        """
+        texts = " ".join(rf"\x{digest.hex()}" for digest in digests)
+        return await self._find(digests=texts, life=float(FACTOR_S))
 
     async def remember(self, user: User, digest: bytes) -> None:
         """Stores the digest, unless the user was revoked since it was read. The oldest beyond the limit are removed."""

@@ -2,7 +2,8 @@
 
 A known device is not a credential. Its failed attempts are counted separately, so that strangers who guess passwords
 cannot lock the owner out. A browser is recognized by a cookie that has a MAC for each account, a game client by the
-``factor`` with which it has logged in.
+``factor`` with which it has logged in. MACs with all master keys are recognized, so that a change of the key does not
+make devices unknown.
 
 Devices that have not logged in since the user's last revocation (for example by a new password) share one counter,
 because an attacker with the old password may have collected any number of them.
@@ -33,7 +34,7 @@ _PURPOSE = "device cookie"
 class FactorDevice(Struct, frozen=True):
     """The client of a login request, by the factor that it sent."""
 
-    digest: bytes
+    digest: bytes  # with the first master key; the device may be known by its digest with another one only
     name: str  # "" if the device is not known
     should_remember: bool
 
@@ -63,21 +64,21 @@ class KnownDevices:
 
     async def recognize_factor(self, account: str, factor: str) -> FactorDevice:
         """Returns the device of a factor. The factor may be "" and the device unknown."""
-        digest = self._factor_digest(account, factor)
-        row = await self._factors.find(digest) if factor else None
+        digests = self._keyring.macs("known factor", f"{account}:{factor}")
+        row = await self._factors.find(digests) if factor else None
         if row is None:
-            return FactorDevice(digest, "", bool(factor))
-        name = EARLIER if row["is_earlier"] else digest.hex()
-        return FactorDevice(digest, name, row["is_stale"] or row["is_earlier"])
+            return FactorDevice(digests[0], "", bool(factor))
+        name = EARLIER if row["is_earlier"] else digests[0].hex()
+        return FactorDevice(digests[0], name, row["is_stale"] or row["is_earlier"])
 
     async def recognize_place(self, account: str, place: str) -> FactorDevice:
         """Returns the device of a sign-in that is known by something else than a factor, such as a network or a game.
 
         It decides only whether a sign-in notice is sent. Failed attempts are not counted under its name.
         """
-        digest = self._keyring.mac("known place", f"{account}:{place}")
-        row = await self._factors.find(digest)
-        return FactorDevice(digest, digest.hex() if row else "", row is None or row["is_stale"])
+        digests = self._keyring.macs("known place", f"{account}:{place}")
+        row = await self._factors.find(digests)
+        return FactorDevice(digests[0], digests[0].hex() if row else "", row is None or row["is_stale"])
 
     async def remember(self, user: User, device: FactorDevice) -> None:
         """Stores the device after a completed login, at most once a day. The oldest beyond MAX_FACTORS are removed."""
@@ -87,9 +88,6 @@ class KnownDevices:
     def _is_for(self, account: str, name: str, entry: str) -> bool:
         mac = base64.urlsafe_b64decode(entry.partition("~")[2] + "=")
         return self._keyring.verify_mac(mac, _PURPOSE, _mac_text(name, account, _valid_from(entry)))
-
-    def _factor_digest(self, account: str, factor: str) -> bytes:
-        return self._keyring.mac("known factor", f"{account}:{factor}")
 
 
 def _split_cookie(cookie: str) -> tuple[str, list[str]]:

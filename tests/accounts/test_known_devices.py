@@ -5,7 +5,7 @@ from contextlib import ExitStack
 import pytest
 
 from sso.accounts.known_device_store import MAX_FACTORS
-from sso.accounts.known_devices import EARLIER, MAX_ACCOUNTS, KnownDevices
+from sso.accounts.known_devices import EARLIER, MAX_ACCOUNTS, FactorDevice, KnownDevices
 from sso.core.encryption import Keyring, MasterKey
 from sso.core.ids import secret_token
 from sso.db.database import Database
@@ -231,3 +231,47 @@ async def test_number_of_known_factors_is_limited(services: Services) -> None:
         if (await services.known_devices.recognize_factor(user.login_key, f"factor {number}")).name
     ]
     assert known == list(range(3, MAX_FACTORS + 3))
+
+
+@pytest.mark.parametrize("how", ["recognize_factor", "recognize_place"])
+async def test_known_factor_or_place_survives_a_change_of_the_master_key(
+    services: Services, database: Database, how: str
+) -> None:
+    old, new, ann = MasterKey.generate(), MasterKey.generate(), await add_user(services)
+
+    def devices_with(*keys: MasterKey) -> KnownDevices:
+        return KnownDevices(database, services.users, Keyring(keys))
+
+    async def recognized(*keys: MasterKey) -> FactorDevice:
+        device: FactorDevice = await getattr(devices_with(*keys), how)(ann.login_key, "a")
+        return device
+
+    await devices_with(old).remember(ann, await recognized(old))
+    for keys in ((new, old), (MasterKey.generate(), new, old), (old, new)):
+        assert (await recognized(*keys)).name not in {"", EARLIER}
+    assert not (await recognized(old, new)).should_remember
+    await devices_with(new, old).remember(ann, await recognized(new, old))
+    for keys in ((new,), (new, old), (old, new)):
+        device = await recognized(*keys)
+        assert device.name not in {"", EARLIER}
+        assert not device.should_remember, "it is stored once for each first key"
+    assert not (await recognized(MasterKey.generate())).name
+
+
+async def test_latest_login_with_any_master_key_decides_whether_a_device_is_from_before_a_revocation(
+    services: Services, database: Database
+) -> None:
+    """Nodes may have the two keys in another order while the key is changed."""
+    old, new, ann = MasterKey.generate(), MasterKey.generate(), await add_user(services)
+    first = KnownDevices(database, services.users, Keyring([old, new]))
+    second = KnownDevices(database, services.users, Keyring([new, old]))
+    await first.remember(ann, await first.recognize_factor(ann.login_key, "factor"))
+    await database.run_sql("UPDATE known_factors SET expires = expires - interval '1 hour'", [])
+    revoke = (
+        "UPDATE users SET valid_from = extract(epoch FROM now() - interval '30 minutes')::bigint WHERE user_id = $1"
+    )
+    await database.run_sql(revoke, [ann.user_id])
+    assert (await second.recognize_factor(ann.login_key, "factor")).name == EARLIER
+    ann = await services.users.get_by_login(ann.login) or ann
+    await second.remember(ann, await second.recognize_factor(ann.login_key, "factor"))
+    assert (await first.recognize_factor(ann.login_key, "factor")).name not in {"", EARLIER}
