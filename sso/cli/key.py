@@ -1,5 +1,6 @@
 """sso key …"""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -126,7 +127,8 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
     """Change the master key: create a new one and encrypt every secret in the database with it.
 
     The service keeps running. If the command is interrupted, run it again; it continues with the same new key. The old
-    key stays in the file until `sso key reseal --drop-old` has checked that nothing needs it.
+    key stays in the file until `sso key reseal --drop-old` has checked that nothing needs it. Both wait until the
+    transactions that are open, such as that of `sso apply`, have ended.
 
     If the key is in SSO_SECRET_KEY: set it to "new,old", restart the service, run this command, then set it to "new".
     With several nodes, set it to "old,new" on each of them first, and restart them: a node that encrypts with the new
@@ -149,6 +151,9 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
         first = services.keyring.keys[0].id
         if services.keyring.source is None and not drop_old:
             await _require_key_on_all_nodes(services, first)
+        if drop_old:
+            with Progress("checking that the old keys are not in use") as progress:
+                await resealing.wait_for_older_transactions(partial(_show_waiting, progress))
         remaining = await resealing.count_outdated()
         if drop_old:
             if remaining:
@@ -162,7 +167,9 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
         is_changed = True
         await _audit(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
         with Progress("sealing values") as progress:
-            done = await resealing.run(lambda done: progress.show(f"{done:,} are done"))
+            done = await resealing.run(
+                lambda done: progress.show(f"{done:,} are done"), partial(_show_waiting, progress)
+            )
         return f"{done} values are sealed with the master key {services.keyring.keys[0].id}"
 
     settings = settings_of(ctx)
@@ -171,6 +178,10 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
     finally:  # the new key is in use, although some values could not be sealed with it
         if is_changed and _has_wal_archive(settings):
             echo(DROPPED_NOTE if drop_old else CHANGED_NOTE, err=True)
+
+
+def _show_waiting(progress: Progress, count: int) -> None:
+    progress.show(f"waiting for {count} transactions that began before")
 
 
 def _has_wal_archive(settings: "Settings") -> bool:

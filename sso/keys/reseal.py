@@ -1,7 +1,8 @@
 """Changing the master key: every sealed value of the database is decrypted, and encrypted with the new key.
 
 Values are replaced in small transactions, so that rows are locked briefly and an interrupted change can be resumed.
-A value is replaced only if it is still the one that was read (compare-and-set).
+A value is replaced only if it is still the one that was read (compare-and-set). A transaction that began before the new
+key may commit values of the old key at its end. So a change is complete only after all of those.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -13,6 +14,7 @@ from msgspec import Struct, field
 from sso.core.encryption import EncryptionError, Keyring
 from sso.db.database import Database
 from sso.db.tables import sealed_columns
+from sso.keys.older_transactions import Waiting, open_transactions, wait_until_ended
 from sso.keys.sealed_value_store import SealedValue, read_page, replace_values
 
 STEP_VALUES = 100  # values that one statement replaces
@@ -43,11 +45,24 @@ class Reseal:
         self._database = database
         self._keyring = keyring
 
-    async def run(self, progress: Progress = lambda _: None) -> int:
+    async def run(self, progress: Progress = lambda _: None, waiting: Waiting = lambda _: None) -> int:
         """Encrypts all values with the first key. Returns the number of values that had another key.
 
-        Raises ResealIncomplete if some values cannot be decrypted, or if other transactions keep them locked.
+        Raises ResealIncomplete if some values cannot be decrypted, or if other transactions keep them locked, and
+        OlderTransactionOpen if a transaction that may commit a value of another key does not end.
         """
+        older = await open_transactions(self._database)
+        total = await self._replace_all(progress)
+        if older:
+            await wait_until_ended(self._database, older, waiting)
+            total += await self._replace_all(partial(_report, progress, total))
+        return total
+
+    async def wait_for_older_transactions(self, waiting: Waiting = lambda _: None) -> None:
+        """Waits until all values that may have another key are visible. Raises OlderTransactionOpen."""
+        await wait_until_ended(self._database, await open_transactions(self._database), waiting)
+
+    async def _replace_all(self, progress: Progress) -> int:
         total = 0
         deadline = trio.current_time() + MAX_STALL_S
         while True:

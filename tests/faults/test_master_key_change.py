@@ -5,17 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from sso.accounts.second_factor.codes import totp_purpose
 from sso.core.encryption import Keyring
 from tests.faults import open_folder, serving
 from tests.kit.browser import AuthenticatorApp, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.forked_program import ForkedProcess
 from tests.kit.postgres import Postgres
-from tests.kit.row_locks import locked_by_another_transaction
+from tests.kit.row_locks import changed_by_another_transaction, locked_by_another_transaction
 from tests.kit.server import Server, clean_environment, until
 
 LOGIN = "/proxy/api/login"
 USERS = 8
+# The command asks again and again which older transactions are open.
+COMMAND_WAITS = "SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT l.virtualtransaction%ANY (CAST($1%'"
 OLD = "SELECT count(*) FROM users WHERE split_part(totp_sealed, '.', 2) <> $1"
 
 
@@ -32,8 +35,8 @@ def server(postgres_server: Postgres) -> Iterator[Server]:
     postgres_server.drop(dsn)
 
 
-def start_reseal(server: Server) -> ForkedProcess:
-    return ForkedProcess(["key", "reseal"], env=clean_environment(**server.settings), cwd=server.folder)
+def start_reseal(server: Server, *options: str) -> ForkedProcess:
+    return ForkedProcess(["key", "reseal", *options], env=clean_environment(**server.settings), cwd=server.folder)
 
 
 def key_ids(path: Path) -> list[str]:
@@ -74,5 +77,25 @@ def test_logins_work_during_a_master_key_change_and_an_interrupted_change_resume
     server.sso("key", "reseal", "--drop-old")
     assert key_ids(path) == [new]
     fields = {"login": f"u{USERS}@example.com", "password": PASSWORD, "otp": AuthenticatorApp(TOTP_SECRET).code()}
+    with server.client() as client:
+        assert client.post(LOGIN, json=fields).json()["auth"] == "otp"
+
+
+def test_old_key_is_kept_if_a_transaction_that_is_open_uses_it(server: Server) -> None:
+    path, dsn = server.folder / "data" / "secret.key", server.settings["SSO_DATABASE_URL"]
+    sealed = Keyring.from_file(path).encrypt(totp_purpose("1"), TOTP_SECRET)
+    server.sso("key", "reseal")
+    both = key_ids(path)
+    with changed_by_another_transaction(dsn, f"UPDATE users SET totp_sealed = '{sealed}' WHERE user_id = '1'"):
+        dropping = start_reseal(server, "--drop-old")
+        assert until(lambda: query(server, COMMAND_WAITS))
+        assert dropping.poll() is None
+    assert dropping.wait(60) == 1
+    assert dropping.stdout is not None
+    dropping.stdout.close()
+    assert key_ids(path) == both
+    assert server.sso("key", "reseal").stdout.startswith("1 values are sealed")
+    server.sso("key", "reseal", "--drop-old")
+    fields = {"login": "u1@example.com", "password": PASSWORD, "otp": AuthenticatorApp(TOTP_SECRET).code()}
     with server.client() as client:
         assert client.post(LOGIN, json=fields).json()["auth"] == "otp"

@@ -19,8 +19,9 @@ from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import metadata, sealed_columns
+from sso.keys import older_transactions, sealed_value_store
 from sso.keys import reseal as reseal_module
-from sso.keys import sealed_value_store
+from sso.keys.older_transactions import OlderTransactionOpen
 from sso.keys.reseal import Reseal, ResealIncomplete
 from sso.keys.sealed_value_store import SealedValue
 from sso.mail.content import MailContent
@@ -39,7 +40,7 @@ from sso.upstream.model import UpstreamIdentity
 from sso.webhooks.webhook_store import add_webhook
 from tests.kit.builders import TOTP_SECRET, add_user
 from tests.kit.operator_changes import rotate_secret
-from tests.kit.row_locks import locked_by_another_transaction
+from tests.kit.row_locks import changed_by_another_transaction, locked_by_another_transaction
 
 CLIENT_SECRET = "a-secret-of-the-shop"
 
@@ -298,6 +299,38 @@ async def test_value_that_stays_locked_raises_after_the_others_are_resealed(
     ):
         await reseal.run()
     assert await reseal.run() == 1
+
+
+async def test_value_that_an_older_transaction_commits_later_is_resealed(filled: Services, dsn: str) -> None:
+    """A document of `sso apply` is applied in one transaction, which may take minutes."""
+    sealed = filled.keyring.encrypt(totp_purpose("8"), TOTP_SECRET)
+    reseal = Reseal(filled.database, Keyring([MasterKey.generate(), *filled.keyring.keys]))
+    is_waiting = trio.Event()
+    results: list[int] = []
+
+    async def run() -> None:
+        results.append(await reseal.run(waiting=lambda _: is_waiting.set()))
+
+    async with trio.open_nursery() as nursery:
+        store = f"UPDATE users SET totp_sealed = '{sealed}' WHERE user_id = '8'"
+        with changed_by_another_transaction(dsn, store), trio.fail_after(60):
+            nursery.start_soon(run)
+            await is_waiting.wait()
+    assert results == [VALUES + 1]
+    assert await reseal.count_outdated() == 0
+
+
+async def test_older_transaction_that_stays_open_is_named(
+    filled: Services, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(older_transactions, "MAX_OPEN_S", 0.0)
+    reseal = Reseal(filled.database, filled.keyring)
+    with (
+        locked_by_another_transaction(dsn, "SELECT 1"),
+        pytest.raises(OlderTransactionOpen, match=r"keeps a transaction open, .*pg_terminate_backend\(\d+\)"),
+    ):
+        await reseal.wait_for_older_transactions()
+    await reseal.wait_for_older_transactions()
 
 
 async def test_concurrently_changed_value_is_not_overwritten(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
