@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sso.backup import BackupError, postgres_tools
 from sso.backup.archive_reader import ArchiveReader
+from sso.backup.erasure_times import PostponedErasures, moment_of, postpone_erasures
 from sso.backup.manifest import Manifest
 from sso.backup.master_keys import all_needed_key_ids, has_master_keys, key_id, master_keys, needed_key_ids
 from sso.backup.secrets import Secrets
@@ -83,10 +84,12 @@ def check_empty(dsn: str) -> None:
         raise BackupError("the database is not empty: restore into an empty one")
 
 
-def restore_database(dsn: str, archive: ArchiveReader, progress: Callable[[int, int], None]) -> None:
-    """Restores the database in one transaction, then migrates it to this program's schema."""
+def restore_database(dsn: str, archive: ArchiveReader, progress: Callable[[int, int], None]) -> PostponedErasures:
+    """Restores the database in one transaction, then migrates it to this program's schema, and postpones erasures."""
+    moment = moment_of(archive.manifest.created)
     postgres_tools.restore(dsn, archive.dump(progress))
     migrate(dsn)
+    return postpone_erasures(dsn, moment)
 
 
 def restore_keys(settings: Settings, secrets: Secrets) -> None:

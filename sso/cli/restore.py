@@ -9,6 +9,7 @@ import click
 from sso.backup import restore
 from sso.backup.archive_reader import open_archive
 from sso.backup.base_backup_reader import open_base_backup
+from sso.backup.erasure_times import PostponedErasures
 from sso.backup.point_in_time import find_wal, restore_base
 from sso.cli.context import CommandFailure, running_database, settings_of
 from sso.cli.data_directory import announce_creation
@@ -95,12 +96,22 @@ def _restore_file(settings: Settings, file: Path, passphrase_file: Path | None, 
         with running_database(settings) as dsn:
             restore.check_empty(dsn)
             with Progress("restoring the database") as restoring:
-                restore.restore_database(dsn, archive, restoring.bytes)
+                postponed = restore.restore_database(dsn, archive, restoring.bytes)
         if secrets is not None and has_keys:
             restore.restore_keys(settings, secrets)
     echo(f"restored the backup of {archive.manifest.created}; the database is at schema {HEAD}")
+    show_postponed(postponed)
     if not has_keys:
         echo(NO_KEYS, err=True)
+
+
+def show_postponed(postponed: PostponedErasures) -> None:
+    if postponed:
+        echo(
+            f"erasures are postponed by the time since the backup: {postponed.accounts} closed accounts, "
+            f"{postponed.guests} guests, {postponed.merged_users} merged users",
+            err=True,
+        )
 
 
 def _restore_base(

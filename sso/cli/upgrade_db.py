@@ -13,6 +13,7 @@ from sso.cli.context import CommandFailure, settings_of
 from sso.cli.echo import echo
 from sso.cli.passphrase import NOT_AUTHENTICATED, passphrase_option, read_passphrase, unauthenticated_option
 from sso.cli.progress import Progress
+from sso.cli.restore import show_postponed
 from sso.config import Settings
 from sso.db.embedded.wal_archive import stored_archive
 
@@ -94,6 +95,7 @@ def _from_backup(
         restore.check_keys(settings, secrets)
         echo(f"the backup is of {archive.manifest.created}; later changes are lost", err=True)
         with upgrade.new_server() as new_dsn, Progress("restoring the database") as restoring:
-            restore.restore_database(new_dsn, archive, restoring.bytes)
+            postponed = restore.restore_database(new_dsn, archive, restoring.bytes)
             if secrets is not None:
                 restore.restore_keys(settings, secrets)
+        show_postponed(postponed)
