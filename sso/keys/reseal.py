@@ -5,23 +5,26 @@ A value is replaced only if it is still the one that was read (compare-and-set).
 key may commit values of the old key at its end. So a change is complete only after all of those.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
 import trio
 from msgspec import Struct, field
 
 from sso.core.encryption import EncryptionError, Keyring
+from sso.core.errors import OperatorError
 from sso.db.database import Database
 from sso.db.tables import sealed_columns
-from sso.keys.older_transactions import Waiting, open_transactions, wait_until_ended
+from sso.keys.open_transaction_store import open_transactions, still_open
 from sso.keys.sealed_value_store import SealedValue, read_page, replace_values
 
 STEP_VALUES = 100  # values that one statement replaces
-RETRY_S = 0.2  # pause before values that other transactions have locked are tried again
+RETRY_S = 0.2  # pause before other transactions are looked at again
 MAX_STALL_S = 120.0  # without any progress
+MAX_OPEN_S = 700.0  # longer than any write of the service or of a command takes
 
 Progress = Callable[[int], None]  # called with the number of replaced values
+Waiting = Callable[[int], None]  # called with the number of older transactions that are open
 
 
 def _report(progress: Progress, before: int, done: int) -> None:
@@ -30,6 +33,10 @@ def _report(progress: Progress, before: int, done: int) -> None:
 
 class ResealIncomplete(EncryptionError):
     """Some values are still encrypted with an old key; the others have been replaced."""
+
+
+class OlderTransactionOpen(OperatorError):
+    """A transaction that may have encrypted something with an old master key does not end."""
 
 
 class _Pass(Struct):
@@ -54,13 +61,25 @@ class Reseal:
         older = await open_transactions(self._database)
         total = await self._replace_all(progress)
         if older:
-            await wait_until_ended(self._database, older, waiting)
+            await self._wait_until_ended(older, waiting)
             total += await self._replace_all(partial(_report, progress, total))
         return total
 
     async def wait_for_older_transactions(self, waiting: Waiting = lambda _: None) -> None:
         """Waits until all values that may have another key are visible. Raises OlderTransactionOpen."""
-        await wait_until_ended(self._database, await open_transactions(self._database), waiting)
+        await self._wait_until_ended(await open_transactions(self._database), waiting)
+
+    async def _wait_until_ended(self, ids: Sequence[str], waiting: Waiting) -> None:
+        deadline = trio.current_time() + MAX_OPEN_S
+        while ids and (rows := await still_open(self._database, ids)):
+            if trio.current_time() > deadline:
+                raise OlderTransactionOpen(
+                    f"the PostgreSQL process {rows[0]['pid']} keeps a transaction open, whose changes may need an old "
+                    f"master key: wait until it ends, or end it with SELECT pg_terminate_backend({rows[0]['pid']}), "
+                    "then run the command again"
+                )
+            waiting(len(rows))
+            await trio.sleep(RETRY_S)
 
     async def _replace_all(self, progress: Progress) -> int:
         total = 0

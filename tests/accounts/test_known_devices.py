@@ -251,8 +251,8 @@ async def test_known_factor_or_place_survives_a_change_of_the_master_key(
         assert (await recognized(*keys)).name not in {"", EARLIER}
     assert not (await recognized(old, new)).should_remember
     await devices_with(new, old).remember(ann, await recognized(new, old))
-    for keys in ((new,), (new, old), (old, new)):
-        device = await recognized(*keys)
+    for later_keys in ((new,), (new, old), (old, new)):
+        device = await recognized(*later_keys)
         assert device.name not in {"", EARLIER}
         assert not device.should_remember, "it is stored once for each first key"
     assert not (await recognized(MasterKey.generate())).name

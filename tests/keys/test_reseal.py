@@ -19,10 +19,9 @@ from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import metadata, sealed_columns
-from sso.keys import older_transactions, sealed_value_store
 from sso.keys import reseal as reseal_module
-from sso.keys.older_transactions import OlderTransactionOpen
-from sso.keys.reseal import Reseal, ResealIncomplete
+from sso.keys import sealed_value_store
+from sso.keys.reseal import OlderTransactionOpen, Reseal, ResealIncomplete
 from sso.keys.sealed_value_store import SealedValue
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
@@ -323,7 +322,7 @@ async def test_value_that_an_older_transaction_commits_later_is_resealed(filled:
 async def test_older_transaction_that_stays_open_is_named(
     filled: Services, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(older_transactions, "MAX_OPEN_S", 0.0)
+    monkeypatch.setattr(reseal_module, "MAX_OPEN_S", 0.0)
     reseal = Reseal(filled.database, filled.keyring)
     with (
         locked_by_another_transaction(dsn, "SELECT 1"),
