@@ -138,14 +138,15 @@ def _page_services(s: Services) -> PageServices:
     tickets = KeepTickets(s.keyring, s.users, clock)
     flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
     conflicts = ConflictLoginFlows(recent, s.upstream.conflicts, s.game_login.login_flows)
-    impersonated = ImpersonatedVisits(s.impersonations)
+    login_flows = CombinedLoginFlows(flows, LinkLoginFlows(recent, s.upstream.pending, flows), conflicts)
+    impersonated, can_register = ImpersonatedVisits(s.impersonations), s.settings.registration == "open"
     return PageServices(
         visitor=Visitor(s.sessions, impersonated),
         impersonated=impersonated,
         recent=recent,
-        login_flows=CombinedLoginFlows(flows, LinkLoginFlows(recent, s.upstream.pending, flows), conflicts),
+        login_flows=login_flows,
         conflicts=conflicts,
-        login_form=LoginForm(passkeys, s.upstream.provider_list, can_register=s.settings.registration == "open"),
+        login_form=LoginForm(passkeys, s.upstream.provider_list, login_flows, can_register=can_register),
         completion=LoginCompletion(
             s.sessions,
             s.second_factors,
@@ -157,7 +158,7 @@ def _page_services(s: Services) -> PageServices:
             s.settings.appeal_url or "",
         ),
         tickets=tickets,
-        closed=ClosedAccountPage(tickets, s.second_factors),
+        closed=ClosedAccountPage(tickets, s.second_factors, login_flows),
         shown_codes=ShownCodes(s.keyring, clock),
     )
 

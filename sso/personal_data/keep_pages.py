@@ -9,7 +9,7 @@ from sso.accounts.authentication_context import AuthenticationContext
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.history.texts import format_day
-from sso.accounts.login.flow import LoginFlow, LoginFlows
+from sso.accounts.login.flow import LoginFlows, form_targets_of_path
 from sso.accounts.login.messages import code_problem, mail_code
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import LoginCompletion, next_query
@@ -30,11 +30,12 @@ from sso.web.request import client_address
 class ClosedAccountPage:
     """Shown in place of every sign-in by page to an account that is going to be deleted."""
 
-    def __init__(self, tickets: KeepTickets, factors: SecondFactors) -> None:
+    def __init__(self, tickets: KeepTickets, factors: SecondFactors, login_flows: LoginFlows) -> None:
         self._tickets = tickets
         self._factors = factors
+        self._login_flows = login_flows
 
-    async def show(self, closed: AccountClosed, flow: LoginFlow | None, next_path: str | None) -> Response:
+    async def show(self, closed: AccountClosed, next_path: str | None) -> Response:
         language.use_user_language(closed.user.lang)
         outcome = await mail_code(self._factors, closed.user) if closed.needs_code else None
         told = {"notice": outcome.text} if isinstance(outcome, FormProblem) else {}
@@ -43,7 +44,6 @@ class ClosedAccountPage:
         response = await self.render(
             closed.user,
             ticket,
-            flow,
             next_path,
             visit=visit,
             needs_code=closed.needs_code,
@@ -58,7 +58,6 @@ class ClosedAccountPage:
         self,
         user: User,
         ticket: str,
-        flow: LoginFlow | None,
         next_path: str | None,
         *,
         visit: str,
@@ -78,7 +77,7 @@ class ClosedAccountPage:
             second_factors=user.second_factors,
             csrf=csrf_token(visit),
             next=safe_next(next_path) if next_path else "",
-            form_targets=flow.form_targets if flow else (),
+            form_targets=await form_targets_of_path(self._login_flows, next_path),
             **context,
         )
 
@@ -112,7 +111,6 @@ def keep_pages(
                 return await closed_page.render(
                     user,
                     form["ticket"],
-                    flow,
                     next_path,
                     visit=visit,
                     needs_code=True,

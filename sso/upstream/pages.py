@@ -83,7 +83,7 @@ def upstream_pages(
             outcome = await sign_in.finish(provider, begun, browser_secret, answer, await visitor.session())
             return await show(outcome, provider)
         except AccountClosed as closed:
-            return await closed_account.show(closed, None, begun.next_path if begun else None)
+            return await closed_account.show(closed, begun.next_path if begun else None)
         except InvalidCredentials:
             return await view.show_failure(provider, AttemptExpired("the user was revoked in the meantime"), begun)
         except UpstreamError as error:
@@ -164,6 +164,7 @@ def upstream_pages(
         return await page(
             "unknown_identity.html",
             page_title=_("No account yet"),
+            form_targets=await view.form_targets(pending.next_path),
             csrf=csrf_token(read_cookie(UPSTREAM_COOKIE)),
             provider=provider.name,
             identity=pending.identity.name,
@@ -185,6 +186,7 @@ def upstream_pages(
         return await page(
             "link_identity.html",
             page_title=_("Link your accounts"),
+            form_targets=await view.form_targets(pending.next_path),
             user=session.user,
             csrf=csrf_token(session.secret),
             provider=provider.name,

@@ -6,7 +6,7 @@ import structlog
 from quart import Response
 
 from sso.accounts.errors import TooManyAttempts
-from sso.accounts.login.flow import LoginFlow, LoginFlows
+from sso.accounts.login.flow import LoginFlow, LoginFlows, form_targets_of_path
 from sso.accounts.login.form import LoginForm
 from sso.accounts.login.messages import retry_message
 from sso.core.errors import ApiError
@@ -64,6 +64,10 @@ class UpstreamView:
             return await self._login_flows.find(next_path) if next_path else None
         except ApiError:
             return None
+
+    async def form_targets(self, next_path: str) -> tuple[str, ...]:
+        """Returns the origins for the form-action policy of a page whose form continues at this path."""
+        return await form_targets_of_path(self._login_flows, next_path)
 
     async def show_failure(
         self, provider: IdentityProvider, error: UpstreamError, begun: BegunAttempt | None = None

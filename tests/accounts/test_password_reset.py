@@ -11,7 +11,7 @@ from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.mailbox import link_in, mails, path_of, wait_for_mails
 from tests.kit.oauth import Browser as SiteBrowser
-from tests.kit.oauth import close_all, new_site
+from tests.kit.oauth import Site, close_all, new_site
 from tests.kit.password_reset import SUBJECT, ask_for_link, mailed_link, open_link
 from tests.kit.server import Server, until
 
@@ -259,7 +259,8 @@ def test_mails_to_one_account_are_limited_and_the_owner_has_a_link(
     mailed_link(server, login, MAX_LINKS + 1)
 
 
-def test_flow_that_the_player_came_from_continues(server: Server, browser: Browser, login: str) -> None:
+def come_from_a_site(server: Server, browser: Browser, login: str) -> Site:
+    """Opens the link that was asked for on the sign-in page of a site."""
     site = new_site(server)
     page = browser.get("/proxy/oauth/authorize", params=site.query())
     forgot = re.search(r'href="(/forgot\?next=[^"]+)"', page.text)
@@ -267,9 +268,45 @@ def test_flow_that_the_player_came_from_continues(server: Server, browser: Brows
     browser.get(forgot[1])
     assert browser.submit("/forgot", login=login).status_code == 200
     open_link(browser, mailed_link(server, login))
+    return site
+
+
+def form_may_lead_to_the_site(browser: Browser) -> bool:
+    return "form-action 'self' https://game.example.com;" in browser.page.headers["Content-Security-Policy"]
+
+
+def test_flow_that_the_player_came_from_continues(server: Server, browser: Browser, login: str) -> None:
+    site = come_from_a_site(server, browser, login)
+    assert form_may_lead_to_the_site(browser)
+    assert reset(browser, repeat_password="another one") == 422
+    assert form_may_lead_to_the_site(browser)
     fields = {"new_password": NEW, "repeat_password": NEW}
     answer = browser.follow(browser.submit("/reset", **fields))
     assert answer.headers["Location"].startswith(f"{site.redirect_uri}?code=")
+    close_all()
+
+
+def test_flow_that_the_player_came_from_continues_after_the_account_was_kept(
+    server: Server, browser: Browser, login: str
+) -> None:
+    with fresh_browser(server, login) as owner:
+        owner.open_account()
+        owner.submit("/account/delete")
+    site = come_from_a_site(server, browser, login)
+    assert reset(browser) == 403
+    assert form_may_lead_to_the_site(browser)
+    answer = browser.follow(browser.submit("/login/keep"))
+    assert answer.headers["Location"].startswith(f"{site.redirect_uri}?code=")
+    close_all()
+
+
+def test_password_is_reset_after_the_flow_has_ended(server: Server, browser: Browser, login: str) -> None:
+    come_from_a_site(server, browser, login)
+    query(server, "DELETE FROM oauth_requests")
+    assert browser.get("/reset").status_code == 200
+    assert not form_may_lead_to_the_site(browser)
+    assert reset(browser) == 303
+    assert can_sign_in(server, login, NEW)
     close_all()
 
 

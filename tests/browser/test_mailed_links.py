@@ -1,21 +1,31 @@
 """Forgotten password and change of the address in Chromium, with and without JavaScript."""
 
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Screenshot, assert_accessible, assert_fits, open_signed_in
 from tests.kit.browser import new_user
-from tests.kit.browser_pages import sign_in
+from tests.kit.browser_pages import desktop_only, open_authorization, sign_in
 from tests.kit.long_tests import takes_long
 from tests.kit.mailbox import link_in, wait_for_mails
+from tests.kit.oauth import Site, close_all, new_site
 from tests.kit.server import Server
 
 pytestmark = pytest.mark.browser
 NEW = "a longer and better one"
 
 
-def reset_password(page: Page, server: Server, login: str) -> None:
-    page.goto(f"{server.base_url}/login")
+@pytest.fixture(scope="module")
+def site(server: Server, callback: str) -> Iterator[Site]:
+    """A site without a consent page."""
+    yield new_site(server, redirect_uri=callback)
+    close_all()
+
+
+def open_reset_form(page: Page, server: Server, login: str) -> None:
+    """Asks for the link on a sign-in page, and opens it."""
     page.get_by_role("link", name="Forgot your password?").click()
     page.get_by_label("E-mail").fill(login)
     page.get_by_role("button", name="Send me a link").click()
@@ -26,7 +36,8 @@ def reset_password(page: Page, server: Server, login: str) -> None:
 
 def test_forgotten_password_without_javascript(page: Page, server: Server, screenshot: Screenshot) -> None:
     login = new_user(server)
-    reset_password(page, server, login)
+    page.goto(f"{server.base_url}/login")
+    open_reset_form(page, server, login)
     page.locator("#new_password").fill(NEW)
     page.locator("#repeat_password").fill("something else")
     page.get_by_role("button", name="Change password and sign in").click()
@@ -37,6 +48,23 @@ def test_forgotten_password_without_javascript(page: Page, server: Server, scree
     page.locator("#repeat_password").fill(NEW)
     page.get_by_role("button", name="Change password and sign in").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+@desktop_only
+def test_forgotten_password_leads_back_to_the_site(page: Page, server: Server, site: Site) -> None:
+    """Chromium applies the policy of the page to the redirects that follow its form, also after a mistake."""
+    login = new_user(server)
+    open_authorization(page, server, site)
+    open_reset_form(page, server, login)
+    page.locator("#new_password").fill(NEW)
+    page.locator("#repeat_password").fill("something else")
+    page.get_by_role("button", name="Change password and sign in").click()
+    expect(page.get_by_role("alert")).to_have_text("The new passwords do not match.")
+    page.locator("#new_password").fill(NEW)
+    page.locator("#repeat_password").fill(NEW)
+    page.get_by_role("button", name="Change password and sign in").click()
+    expect(page.get_by_role("heading", name="Back at the site")).to_be_visible()
+    assert page.url.startswith(f"{site.redirect_uri}?code=")
 
 
 @takes_long
@@ -90,7 +118,8 @@ def test_change_of_the_address_with_javascript(scripted: Page, server: Server) -
 def test_pages_with_javascript(scripted: Page, server: Server) -> None:
     """A button shows the password. axe-core finds nothing serious."""
     login = new_user(server)
-    reset_password(scripted, server, login)
+    scripted.goto(f"{server.base_url}/login")
+    open_reset_form(scripted, server, login)
     field = scripted.locator("#new_password")
     field.fill(NEW)
     scripted.locator("button[aria-controls=new_password]").click()

@@ -1,14 +1,14 @@
 """From a site to sign-in and consent and back, in Chromium, which enforces the policies of the pages."""
 
 from collections.abc import Iterator
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pyotp
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LONG, Screenshot
-from tests.kit.browser_pages import desktop_only
+from tests.kit.browser_pages import desktop_only, open_authorization
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.long_tests import takes_long
 from tests.kit.oauth import AUTHORIZE, Browser, Site, close_all, new_browser, new_site
@@ -32,10 +32,6 @@ def user(server: Server) -> Browser:
 @pytest.fixture
 def user_with_app(server: Server) -> Browser:
     return new_browser(server, totp_secret=TOTP_SECRET)
-
-
-def open_authorization(page: Page, server: Server, site: Site, **parameters: str) -> None:
-    page.goto(f"{server.base_url}{AUTHORIZE}?{urlencode(site.query(**parameters))}")
 
 
 def test_sign_in_second_factor_and_consent_lead_back_to_the_site(

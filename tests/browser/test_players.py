@@ -11,10 +11,11 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Screenshot, assert_accessible, open_signed_in
 from tests.kit import postgres
 from tests.kit.browser import new_user
-from tests.kit.browser_pages import look, window
+from tests.kit.browser_pages import look, open_authorization, window
 from tests.kit.builders import PASSWORD
 from tests.kit.game import Game, Session
 from tests.kit.guest import FACTOR, Device, bearer
+from tests.kit.oauth import Site, close_all, new_site
 from tests.kit.server import QUICK, Server, running
 from tests.kit.session_tokens import new_application
 from tests.upstream import stand_ins
@@ -44,6 +45,13 @@ def server(
     add_provider(offline, elsewhere, id="elsewhere", trusted_email=True)
     with running(offline.folder, **settings) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def site(server: Server, callback: str) -> Iterator[Site]:
+    """A site without a consent page."""
+    yield new_site(server, redirect_uri=callback)
+    close_all()
 
 
 @pytest.fixture
@@ -218,3 +226,22 @@ def test_player_creates_an_account(server: Server, elsewhere: CodeProvider, page
     page.get_by_role("button", name="Remove Elsewhere").click()
     expect(page.get_by_role("alert")).to_contain_text("Set a password first")
     expect(page.get_by_role("alert")).to_be_focused()
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["new account", "linked account"])
+def test_identity_without_an_account_leads_back_to_the_site(
+    server: Server, elsewhere: CodeProvider, site: Site, page: Page, is_new: bool
+) -> None:
+    """Chromium applies the policy of a page to the redirects that follow its form."""
+    elsewhere.person = Person(subject=f"site-{is_new}", email=f"site-{is_new}@example.com", name="Alyx")
+    login = new_user(server)
+    open_authorization(page, server, site)
+    page.get_by_role("link", name="Continue with Elsewhere").click()
+    if is_new:
+        page.get_by_role("button", name="Create the account").click()
+    else:
+        page.get_by_role("link", name="Sign in and link").click()
+        sign_in(page, login)
+        page.get_by_role("button", name="Link", exact=True).click()
+    expect(page.get_by_role("heading", name="Back at the site")).to_be_visible()
+    assert page.url.startswith(f"{site.redirect_uri}?code=")

@@ -1,6 +1,7 @@
 """Pages in a real browser: sign-in, windows and pictures."""
 
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -19,6 +20,7 @@ from tests.browser.conftest import (
     take_pictures,
 )
 from tests.kit.builders import PASSWORD
+from tests.kit.oauth import AUTHORIZE, Site
 from tests.kit.server import Server
 
 desktop_only = pytest.mark.parametrize("width", [1280])  # the window size makes no difference
@@ -29,6 +31,11 @@ def sign_in(page: Page, server: Server, login: str, password: str = PASSWORD) ->
     page.get_by_label("E-mail").fill(login)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Sign in").click()
+
+
+def open_authorization(page: Page, server: Server, site: Site, **parameters: str) -> None:
+    """Opens the page to which a site leads its users for a sign-in."""
+    page.goto(f"{server.base_url}{AUTHORIZE}?{urlencode(site.query(**parameters))}")
 
 
 def sign_in_with_scripts(page: Page, server: Server, login: str) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import time
+from urllib.parse import quote
 
 import httpx
 import pyotp
@@ -66,6 +67,18 @@ def test_form_action_allows_the_client_only_during_its_authorization(server: Ser
     assert "form-action 'self';" in browser.http.get("/login").headers["Content-Security-Policy"]
     unknown = browser.http.get(SIGN_IN + "x" * 43)
     assert "form-action 'self';" in unknown.headers["Content-Security-Policy"]
+
+
+def test_form_action_allows_the_client_also_if_pages_of_ours_come_between(server: Server, site: Site) -> None:
+    """The form leads from one to the next, as after the setup of a second factor, and then to the client."""
+    browser, allowed = new_browser(server), "form-action 'self' https://game.example.com;"
+    path = next_path_of(browser.authorize(site))
+    for page in ("/login", "/account/recovery-codes", "/login", "/account/terms"):
+        path = f"{page}?next={quote(path)}"
+        shown = browser.http.get("/login", params={"next": path})
+        assert allowed in shown.headers["Content-Security-Policy"], path
+    endless = browser.http.get("/login", params={"next": "/login?next=" * 300 + path})
+    assert "form-action 'self';" in endless.headers["Content-Security-Policy"]
 
 
 def test_unknown_pending_authorization_shows_an_error_page(server: Server, browser: Browser) -> None:

@@ -4,14 +4,20 @@ The login pages find a flow by the path at which it continues. The packages ``oa
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
 
 from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.model import SignedIn
 from sso.accounts.session_store import Session
 from sso.accounts.sign_in_extension import SignInExtension
+from sso.core.errors import ApiError
 from sso.core.net import Address
 from sso.web.brand import SiteBrand
+from sso.web.redirects import safe_next
+
+MAX_PATHS = 5  # of pages and a flow, each in the query of the one before
 
 
 class LoginFlow(Protocol):
@@ -86,3 +92,20 @@ class CombinedLoginFlows:
             if flow := await source.find(path, remembered=remembered):
                 return flow
         return None
+
+
+async def form_targets_of_path(flows: LoginFlows, next_path: str | None) -> tuple[str, ...]:
+    """Returns the `form_targets` of a page whose form continues at this path; none if no flow continues there.
+
+    Our pages between the form and the flow, such as the sign-in page, have the next path in their query.
+    """
+    path = safe_next(next_path)
+    for _ in range(MAX_PATHS):
+        with suppress(ApiError):  # the flow has ended in the meantime
+            if flow := await flows.find(path):
+                return flow.form_targets
+        inner = parse_qs(urlsplit(path).query).get("next")
+        if inner is None:
+            break
+        path = safe_next(inner[0])
+    return ()

@@ -4,7 +4,7 @@ from typing import Any
 
 from quart import Response
 
-from sso.accounts.login.flow import LoginFlow
+from sso.accounts.login.flow import LoginFlow, LoginFlows, form_targets_of_path
 from sso.accounts.login.view import next_query
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.ports import SignInProviders
@@ -19,8 +19,16 @@ from sso.web.request import client_address
 class LoginForm:
     """Shows the form, with the ways to sign in that this service offers."""
 
-    def __init__(self, passkeys: PasskeyAuthentication, providers: SignInProviders, *, can_register: bool) -> None:
+    def __init__(
+        self,
+        passkeys: PasskeyAuthentication,
+        providers: SignInProviders,
+        login_flows: LoginFlows,
+        *,
+        can_register: bool,
+    ) -> None:
         self._passkeys = passkeys
+        self._login_flows = login_flows
         self._providers = providers
         self._can_register = can_register
 
@@ -52,7 +60,7 @@ class LoginForm:
             status=status,
             page_title=_("Sign in"),
             site=flow.title if flow else "",
-            form_targets=flow.form_targets if flow else (),
+            form_targets=flow.form_targets if flow else await form_targets_of_path(self._login_flows, next_path),
             site_brand=flow.site_brand if flow else None,
             action="/login",
             can_register=self._can_register,

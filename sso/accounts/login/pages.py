@@ -10,7 +10,7 @@ from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorB
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.ended_session import signed_out_notice
-from sso.accounts.login.flow import LoginFlow, LoginFlows
+from sso.accounts.login.flow import LoginFlow, LoginFlows, form_targets_of_path
 from sso.accounts.login.form import LoginForm
 from sso.accounts.login.messages import (
     BLOCKED,
@@ -113,7 +113,7 @@ def login_pages(
                 flow, form.get("next"), login=login_name, problem=problem, status=error.status, headers=error.headers
             )
         except AccountClosed as closed:
-            return await closed_account.show(closed, flow, form.get("next"))
+            return await closed_account.show(closed, form.get("next"))
         if isinstance(outcome, SecondFactorRequired):
             return await ask_for_code(outcome.user, form.get("next"))
         if isinstance(outcome, SignedIn):
@@ -252,7 +252,7 @@ def login_pages(
             page_title=_("Second step"),
             site=flow.title if flow else "",
             **(flow.details(client_address()) if flow else {}),
-            form_targets=flow.form_targets if flow else (),
+            form_targets=flow.form_targets if flow else await form_targets_of_path(login_flows, next_path),
             site_brand=flow.site_brand if flow else None,
             csrf=csrf_token(read_cookie(VISIT_COOKIE)),
             action="/login/code",
@@ -278,7 +278,7 @@ def login_pages(
         try:
             session = await completion.start_session(signed_in)
         except AccountClosed as closed:
-            return await closed_account.show(closed, flow, next_path)
+            return await closed_account.show(closed, next_path)
         return await continue_with(session, flow, next_path)
 
     async def continue_with(session: Session, flow: LoginFlow | None, next_path: str | None) -> Response:

@@ -37,7 +37,7 @@ ENROL_PATH = "/account/enrol"
 
 
 class ClosedAccountView(Protocol):
-    async def show(self, closed: AccountClosed, flow: LoginFlow | None, next_path: str | None) -> Response:
+    async def show(self, closed: AccountClosed, next_path: str | None) -> Response:
         """Returns the page that says when the account will be deleted, with a form that keeps it."""
 
 

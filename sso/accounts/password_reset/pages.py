@@ -11,7 +11,7 @@ from sso.accounts.authentication_context import AuthenticationContext, by_mailed
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked, TooManyAttempts
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.known_devices import KnownDevices
-from sso.accounts.login.flow import LoginFlows
+from sso.accounts.login.flow import LoginFlows, form_targets_of_path
 from sso.accounts.login.messages import NOT_AN_ADDRESS, PASSWORDS_DIFFER, WRONG_PASSKEY, code_problem, retry_problem
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_query
@@ -125,7 +125,7 @@ def password_reset_pages(
         try:
             session = await completion.start_session(signed_in)
         except AccountClosed as closed:
-            return await closed_account.show(closed, None, pending.next_path)
+            return await closed_account.show(closed, pending.next_path)
         return completion.redirect(session, await continue_path(pending, session))
 
     async def new_password_hash(pending: PendingReset, form: dict[str, str]) -> str | FormProblem:
@@ -207,6 +207,7 @@ def password_reset_pages(
             problem=problem.text if problem else None,
             problem_field=problem.field if problem else "",
             page_title=_("Choose a new password"),
+            form_targets=await form_targets_of_path(login_flows, pending.next_path),
             csrf=csrf_token(read_cookie(RESET_COOKIE)),
             login=pending.user.login,
             second_factors=pending.factor_owner.second_factors,

@@ -1,24 +1,18 @@
 """The page that asks a user for the terms, before a session can be used. It works without JavaScript."""
 
-from contextlib import suppress
-from urllib.parse import parse_qs
-
 from quart import Blueprint, Response, request
 
 from sso.accounts.form_problem import FormProblem
-from sso.accounts.login.flow import LoginFlow, LoginFlows
+from sso.accounts.login.flow import LoginFlows, form_targets_of_path
 from sso.accounts.login.view import ENROL_PATH, next_query
 from sso.accounts.session_store import Session
 from sso.accounts.terms.acceptance_store import AcceptanceStore
 from sso.accounts.terms.terms import TERMS_PATH, Terms
 from sso.accounts.visitor import Visitor
-from sso.core.errors import ApiError
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import form_fields, page
 from sso.web.redirects import safe_next, see_other
-
-_LOGIN = "/login?"
 
 
 def terms_pages(visitor: Visitor, terms: Terms, login_flows: LoginFlows, acceptances: AcceptanceStore) -> Blueprint:
@@ -57,7 +51,6 @@ def terms_pages(visitor: Visitor, terms: Terms, login_flows: LoginFlows, accepta
         problem: FormProblem | None = None,
         form: dict[str, str] | None = None,
     ) -> Response:
-        flow = await find_flow(next_path)
         return await page(
             "terms.html",
             status=problem.status if problem else 200,
@@ -69,17 +62,8 @@ def terms_pages(visitor: Visitor, terms: Terms, login_flows: LoginFlows, accepta
             csrf=csrf_token(session.secret),
             action=TERMS_PATH,
             next=safe_next(next_path) if next_path else "",
-            form_targets=flow.form_targets if flow else (),
+            form_targets=await form_targets_of_path(login_flows, next_path),
             here=TERMS_PATH + next_query(next_path),
         )
-
-    async def find_flow(next_path: str | None) -> LoginFlow | None:
-        """Returns the flow that continues after this page: browsers restrict where its form may redirect to."""
-        path = safe_next(next_path) if next_path else ""
-        if path.startswith(_LOGIN):
-            path = safe_next(parse_qs(path.removeprefix(_LOGIN)).get("next", [""])[0])
-        with suppress(ApiError):  # it has ended in the meantime
-            return await login_flows.find(path) if path else None
-        return None
 
     return routes
