@@ -11,7 +11,7 @@ from sso.gsid.login_flow import decision_path, session_path
 from sso.gsid.login_link import LoginLink
 from sso.web import language
 from sso.web.cookies import VISIT_COOKIE, read_cookie, set_cookie, visit_secret
-from sso.web.csrf import InvalidForm, check_csrf, csrf_token
+from sso.web.csrf import check_csrf, csrf_token, is_own_form
 from sso.web.language import _
 from sso.web.pages import form_fields, page
 from sso.web.redirects import see_other
@@ -99,7 +99,7 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
     @routes.post(f"{PATH}/deny")
     async def deny(gsid: str) -> Response:
         session, link, form = await read_decision()
-        if session is None and not is_form_of_visit(form):
+        if session is None and not is_own_form(read_cookie(VISIT_COOKIE), form.get("csrf")):
             return see_other(decision_path(gsid, link.unchecked))
         view = await confirmation.view(gsid, link)
         if not await confirmation.deny(gsid):
@@ -115,14 +115,6 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
         link = LoginLink.from_form(form)
         language.use_ui_locales(link.lang)
         return session, link, form
-
-    def is_form_of_visit(form: dict[str, str]) -> bool:
-        """Returns whether a visitor without a session sent the form of our page."""
-        try:
-            check_csrf(read_cookie(VISIT_COOKIE), form.get("csrf"))
-        except InvalidForm:
-            return False
-        return True
 
     async def show_result(view: ConfirmationView, session: Session) -> Response:
         if view.confirmed_by != session.user.user_id:

@@ -22,13 +22,20 @@ def csrf_token(secret: str) -> str:
 
 def check_csrf(secret: str, token: object) -> None:
     """Raises InvalidForm for a form that another site sent, or that was rendered for another session."""
-    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+    if not is_own_form(secret, token):
         raise InvalidForm
+
+
+def is_own_form(secret: str, token: object) -> bool:
+    """Returns whether one of our pages sent the form, and was rendered for the browser with this secret."""
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        return False
     origin = request.headers.get("Origin")
     if origin is not None and origin not in _own_origins():
-        raise InvalidForm
-    if not secret or not isinstance(token, str) or not hmac.compare_digest(csrf_token(secret).encode(), token.encode()):
-        raise InvalidForm
+        return False
+    if not secret or not isinstance(token, str):
+        return False
+    return hmac.compare_digest(csrf_token(secret).encode(), token.encode())
 
 
 def _own_origins() -> set[str]:

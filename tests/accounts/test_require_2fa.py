@@ -180,6 +180,16 @@ def test_new_account_sets_up_a_factor_right_after_the_registration(strictest: Se
         assert browser.notice == "Welcome! Your account has been created."
 
 
+def test_another_account_is_used_at_the_second_factor_while_one_must_set_up_its_own(strictest: Server) -> None:
+    with Browser(strictest) as browser:
+        browser.sign_in(new_user(strictest))
+        browser.follow(browser.sign_in(new_user(strictest, totp_secret=TOTP_SECRET), next="/account/history"))
+        answer = browser.submit("/logout")
+        assert answer.headers["Location"] == "/login?next=/account/history"
+        assert "/login" in Forms(browser.follow(answer).text).by_action
+        assert "Protect your account" in browser.get("/account/enrol").text
+
+
 def test_game_is_signed_in_after_the_setup(strictest: Server) -> None:
     """The player confirms the game on its page, after the setup and not before."""
     login = new_user(strictest)

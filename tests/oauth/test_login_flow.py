@@ -60,6 +60,25 @@ def test_another_account_at_the_second_factor_continues_the_authorization(server
     assert sent_to_sign_in(browser.submit(page, {}))
 
 
+def test_another_account_at_the_second_factor_leaves_the_earlier_session(server: Server, oidc: Site) -> None:
+    browser, other = new_browser(server).sign_in(), new_browser(server, totp_secret=TOTP_SECRET)
+    signed_in = browser.http.cookies["sso_session"]
+    page = follow(browser, type_password(browser, browser.authorize(oidc, prompt="login"), login=other.login))
+    assert page.url.path == "/login/code"
+    assert browser.http.post("/logout", data={"csrf": "of another page"}).status_code == 403
+    answer = browser.submit(page, {})
+    assert sent_to_sign_in(answer)
+    assert asks_to_sign_in(follow(browser, answer))
+    assert browser.http.get("/login/code").headers["Location"] == "/login"
+    assert browser.http.cookies["sso_session"] == signed_in
+    assert browser.http.get("/account/history").status_code == 200
+    # With the token of its own, the session ends also while another sign-in lacks the second factor.
+    account = browser.http.get("/account")
+    follow(browser, type_password(browser, follow(browser, answer), login=other.login))
+    assert browser.submit(account, {}, form=0).headers["Location"] == "/login"
+    assert browser.http.get("/account/history").status_code == 303
+
+
 def test_form_action_allows_the_client_only_during_its_authorization(server: Server, site: Site) -> None:
     browser = new_browser(server)
     page = browser.authorize(site)

@@ -42,7 +42,7 @@ from sso.web.cookies import (
     read_cookie,
     read_device_cookie,
 )
-from sso.web.csrf import check_csrf, csrf_token
+from sso.web.csrf import check_csrf, csrf_token, is_own_form
 from sso.web.language import _
 from sso.web.pages import form_fields, page
 from sso.web.redirects import safe_next, see_other
@@ -211,18 +211,21 @@ def login_pages(
     async def logout() -> Response:
         form = await form_fields()
         response = see_other("/login" + next_query(form.get("next")))
-        session = await visitor.session(may_enrol=True, may_accept=True)
+        session, visit = await visitor.session(may_enrol=True, may_accept=True), read_cookie(VISIT_COOKIE)
+        if session and is_own_form(visit, form.get("csrf")):  # at the second factor: the earlier session goes on
+            await sessions.drop_challenge(visit)
+            delete_cookie(response, VISIT_COOKIE)
+            return response
         if session:
             check_csrf(session.secret, form.get("csrf"))
             await sessions.end(session.user.user_id, session.id)
-        elif visit := read_cookie(VISIT_COOKIE):
+        elif visit:
             check_csrf(visit, form.get("csrf"))
             await sessions.drop_challenge(visit)
         else:
             return response  # a form of another site is sent without our cookies and must not delete them
-        delete_cookie(response, SESSION_COOKIE)
-        delete_cookie(response, IMPERSONATION_COOKIE)
-        delete_cookie(response, VISIT_COOKIE)
+        for name in (SESSION_COOKIE, IMPERSONATION_COOKIE, VISIT_COOKIE):
+            delete_cookie(response, name)
         return response
 
     def continue_in(session: Session, path: str) -> Response:
