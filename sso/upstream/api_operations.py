@@ -67,9 +67,16 @@ OPERATIONS = (
         errors=_PROBLEMS,
     ),
     page("/login/identity", PAGES_TAG, "Ask what to do with an identity without an account", errors=(404,)),
-    form("/login/identity/create", PAGES_TAG, "Create an account for the identity", "nick", errors=_FORM_PROBLEMS),
+    form(
+        "/login/identity/create",
+        PAGES_TAG,
+        "Create an account for the identity",
+        "identity",
+        "nick",
+        errors=_FORM_PROBLEMS,
+    ),
     page(LINK_PATH, PAGES_TAG, "Ask whether to link the identity", errors=(404,)),
-    form(LINK_PATH, PAGES_TAG, "Link the identity with the account", errors=(403, 404, 409)),
+    form(LINK_PATH, PAGES_TAG, "Link the identity with the account", "identity", errors=(403, 404, 409)),
     form(
         "/account/identities/link",
         TAG,

@@ -26,7 +26,10 @@ _PUT = Statement(
         next = excluded.next, expires = excluded.expires"""
 )
 _GET = Statement("SELECT * FROM pending_identities WHERE id = :id AND expires > now()")
-_USE = Statement("DELETE FROM pending_identities WHERE id = :id AND expires > now() RETURNING *")
+_USE = Statement(
+    """DELETE FROM pending_identities WHERE id = :id AND identity_sealed = :identity_sealed AND expires > now()
+    RETURNING id"""
+)
 _FIND_LINK = Statement(
     """SELECT l.id AS link_id, u.* FROM linked_identities l JOIN users u USING (user_id)
     WHERE l.provider_id = :provider_id AND l.subject = :subject"""
@@ -69,6 +72,12 @@ class PendingIdentity(Struct, frozen=True):
     provider_id: str
     identity: UpstreamIdentity
     next_path: str
+    sealed: str = ""  # the identity as stored: each sign-in at a provider stores another text
+
+    @property
+    def form_id(self) -> str:
+        """Names the identity in a form: another one may wait in this browser when the form is sent."""
+        return digest(self.sealed).hex()
 
 
 class PendingIdentities:
@@ -93,16 +102,17 @@ class PendingIdentities:
         row = await self._database.row(_GET, id=_name(browser_secret)) if browser_secret else None
         return self._pending(row)
 
-    async def use(self, browser_secret: str, tx: Runner | None = None) -> PendingIdentity | None:
-        """Uses the identity up. Of several concurrent uses, one gets it."""
+    async def use(self, browser_secret: str, pending: PendingIdentity, tx: Runner | None = None) -> bool:
+        """Uses the identity up. Returns False if it was used, has expired, or was replaced by a later one."""
         runner = tx or self._database
-        return self._pending(await runner.row(_USE, id=_name(browser_secret))) if browser_secret else None
+        return await runner.value(_USE, id=_name(browser_secret), identity_sealed=pending.sealed) is not None
 
     def _pending(self, row: Row | None) -> PendingIdentity | None:
         if row is None:
             return None
-        fields = orjson.loads(self._keyring.decrypt(_purpose(row["id"]), row["identity_sealed"]))
-        return PendingIdentity(row["provider_id"], UpstreamIdentity(**fields), row["next"])
+        sealed = row["identity_sealed"]
+        fields = orjson.loads(self._keyring.decrypt(_purpose(row["id"]), sealed))
+        return PendingIdentity(row["provider_id"], UpstreamIdentity(**fields), row["next"], sealed)
 
 
 def _name(browser_secret: str) -> str:

@@ -15,6 +15,7 @@ from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_que
 from sso.accounts.model import SignedIn
 from sso.accounts.nickname import InvalidNickname, parse_nickname
 from sso.accounts.recent_authentication import RecentAuthentication
+from sso.accounts.session_store import Session
 from sso.accounts.visitor import Visitor
 from sso.core.language import Text, current_language
 from sso.upstream.attempt_store import BegunAttempt
@@ -40,9 +41,13 @@ from sso.web.pages import form_fields, page
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
 
+UNKNOWN_PATH = "/login/identity"  # asks what to do with an identity that is not linked
 MAX_PARAMETERS = 64
 BELONGS_TO_OTHER = _("This %(provider)s account is already linked with another account here.")
 NOT_LINKED = _("Your account was changed meanwhile, so nothing was linked. Please sign in and try again.")
+REPLACED = _(
+    "Meanwhile, this browser was used to sign in with another account. Please read this page again before you continue."
+)
 ACCOUNT_EXISTS = _("There is already an account with your e-mail address. Sign in to it once, to link the two.")
 
 
@@ -110,11 +115,11 @@ def upstream_pages(
             case LinkingUserRevoked():
                 return await show_problem(_("Not linked"), NOT_LINKED, 409, "/account")
             case IdentityUnknown():
-                return see_other("/login/identity")
+                return see_other(UNKNOWN_PATH)
             case _:
                 assert_never(outcome)
 
-    @routes.get("/login/identity")
+    @routes.get(UNKNOWN_PATH)
     async def unknown_identity() -> Response:
         """Shows what to do with an identity that is not linked. Whether its e-mail has an account is not disclosed."""
         pending = await pending_identities.get(read_cookie(UPSTREAM_COOKIE))
@@ -128,6 +133,8 @@ def upstream_pages(
         pending = await pending_identities.get(browser_secret)
         if pending is None:
             return see_other("/login")
+        if form.get("identity") != pending.form_id:
+            return await show_unknown(pending, pending.identity.name, problem=REPLACED, status=409)
         try:
             nick = parse_nickname(form.get("nick", ""))
         except InvalidNickname as error:
@@ -142,19 +149,19 @@ def upstream_pages(
             await view.count_request()
             provider = await sign_in.provider(pending.provider_id)
             flow = await view.flow(pending.next_path)
-            created = await registration.create(
-                provider, browser_secret, nick, current_language.get(), flow.guest if flow else None
+            user = await registration.create(
+                provider, browser_secret, pending, nick, current_language.get(), flow.guest if flow else None
             )
         except TooManyAttempts as error:
             return await show_unknown(pending, nick, problem=retry_message(error), status=429, headers=error.headers)
         except AccountExists:
             return await show_unknown(pending, nick, problem=ACCOUNT_EXISTS, status=409)
-        if created is None:
-            return see_other("/login")
+        if user is None:
+            return see_other(UNKNOWN_PATH)
         stated = pending.identity.auth_time
         authentication = by_earlier_provider_login(datetime.fromtimestamp(stated, UTC) if stated else None)
-        session = await completion.start_session(SignedIn(created.user, authentication))
-        return completion.redirect(session, "/login" + next_query(created.next_path))
+        session = await completion.start_session(SignedIn(user, authentication))
+        return completion.redirect(session, "/login" + next_query(pending.next_path))
 
     async def show_unknown(pending: PendingIdentity, nick: str, **context: Any) -> Response:
         provider = await sign_in.provider(pending.provider_id)
@@ -168,6 +175,7 @@ def upstream_pages(
             csrf=csrf_token(read_cookie(UPSTREAM_COOKIE)),
             provider=provider.name,
             identity=pending.identity.name,
+            form_id=pending.form_id,
             nick=nick,
             email=registration.verified_address(provider, pending),
             register_url=f"/register?next={LINK_PATH}" if registration.is_open else "",
@@ -182,15 +190,21 @@ def upstream_pages(
             return see_other("/account" if session else "/login")
         if session is None or not recent.is_recent(session):
             return see_other(f"/login?next={LINK_PATH}")
+        return await show_link(session, pending)
+
+    async def show_link(session: Session, pending: PendingIdentity, problem: Text | None = None) -> Response:
         provider = await sign_in.provider(pending.provider_id)
         return await page(
             "link_identity.html",
+            status=409 if problem else 200,
+            problem=problem,
             page_title=_("Link your accounts"),
             form_targets=await view.form_targets(pending.next_path),
             user=session.user,
             csrf=csrf_token(session.secret),
             provider=provider.name,
             identity=pending.identity.name,
+            form_id=pending.form_id,
             action=LINK_PATH,
         )
 
@@ -201,9 +215,14 @@ def upstream_pages(
         if session is None or not recent.is_recent(session):
             return see_other(f"/login?next={LINK_PATH}")
         check_csrf(session.secret, form.get("csrf"))
-        pending = await pending_identities.use(read_cookie(UPSTREAM_COOKIE))
+        browser_secret = read_cookie(UPSTREAM_COOKIE)
+        pending = await pending_identities.get(browser_secret)
         if pending is None:
             return see_other("/account")
+        if form.get("identity") != pending.form_id:
+            return await show_link(session, pending, REPLACED)
+        if not await pending_identities.use(browser_secret, pending):
+            return see_other(LINK_PATH)
         provider = await sign_in.provider(pending.provider_id)
         outcome = await sign_in.link(session, provider, pending.identity)
         if isinstance(outcome, IdentityLinked) and pending.next_path not in ("", "/account"):

@@ -5,7 +5,6 @@ Otherwise the usual registration verifies an address by mail, and the identity i
 """
 
 import structlog
-from msgspec import Struct
 
 from sso.accounts.guest_upgrade_store import GuestLink, upgrade_guest
 from sso.accounts.history.events import EventKind, record_event
@@ -22,11 +21,6 @@ from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import IdentityProvider
 
 log = structlog.get_logger()
-
-
-class NewAccount(Struct, frozen=True):
-    user: User
-    next_path: str
 
 
 class AccountExists(Exception):
@@ -65,20 +59,22 @@ class IdentityRegistration:
         self,
         provider: IdentityProvider,
         browser_secret: str,
+        pending: PendingIdentity,
         nick: str,
         language: str,
         guest: GuestLink | None = None,
-    ) -> NewAccount | None:
+    ) -> User | None:
         """Creates a user without a password who signs in with the identity that waits in this browser.
 
         A ``guest`` becomes that user, and keeps the id, unless the guest's session has ended meanwhile.
-        Returns None if no such identity waits. Raises AccountExists.
+        Returns None if the identity no longer waits, or its address is not verified. Raises AccountExists.
         """
+        login = self.verified_address(provider, pending)
+        if login is None:
+            return None
 
-        async def work(tx: Transaction) -> NewAccount | None:
-            pending = await self._pending.use(browser_secret, tx)
-            login = self.verified_address(provider, pending) if pending else None
-            if pending is None or login is None or pending.provider_id != provider.provider_id:
+        async def work(tx: Transaction) -> User | None:
+            if not await self._pending.use(browser_secret, pending, tx):
                 return None
             accepted, user = self.terms.accepted_version, None
             if guest is not None and not await is_login_used(tx, login):
@@ -91,7 +87,7 @@ class IdentityRegistration:
             await self._links.insert(tx, user.user_id, provider, pending.identity)
             await record_event(tx, user.user_id, EventKind.REGISTERED)
             await record_event(tx, user.user_id, EventKind.IDENTITY_LINKED, name=provider.name)
-            return NewAccount(user, pending.next_path)
+            return user
 
         try:
             if guest is None:
@@ -101,5 +97,5 @@ class IdentityRegistration:
         except UniqueViolation:
             raise AccountExists from None
         if created:
-            log.info("upstream.account_created", provider=provider.provider_id, user=created.user.user_id)
+            log.info("upstream.account_created", provider=provider.provider_id, user=created.user_id)
         return created

@@ -150,6 +150,7 @@ _FIELD_TEXTS = {
     "email": "An e-mail address.",
     "user_code": "The code that the device shows.",
     "gsid": "The id of the game session.",
+    "identity": "The token of the page for the identity that it shows; the form concerns no other one.",
     "lang": "A language tag, such as en or pt-BR.",
     "id": "The id of the item on the page.",
 }

@@ -1,5 +1,6 @@
 """The usual ways to take over an account through another provider. Each must fail and leave the account as it was."""
 
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -7,8 +8,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx
 import pytest
 
+from sso.core.ids import digest
 from sso.web.csrf import csrf_token
-from tests.kit.browser import query
+from tests.kit.browser import Forms, query
 from tests.kit.builders import PASSWORD
 from tests.kit.oauth import Browser, query_of
 from tests.kit.server import Server
@@ -38,28 +40,41 @@ def test_equal_email_address_links_nothing(
     provider_id = add_provider(server, provider, trusted_email=trusted)
     victim, attacker = player(server), player(server)
     provider.person = Person(email=victim.login, email_verified=verified)
-    page = follow(attacker, sign_in(attacker, provider_id)).text.replace(victim.login, "EMAIL")
+    page = page_of_identity(attacker, provider_id, victim.login)
     assert "No account yet" in page
     assert not is_signed_in(attacker)
     # The page of an identity whose address has no account is the same, so it does not show which addresses have one.
     provider.person = Person(email="nobody@example.com", email_verified=verified)
-    assert follow(attacker, sign_in(attacker, provider_id)).text.replace("nobody@example.com", "EMAIL") == page
+    assert page_of_identity(attacker, provider_id, "nobody@example.com") == page
     # Only the owner of the account can link it.
     path = "/login?next=/login/identity/link"
     assert press(attacker, path, "/login", login=victim.login, password="guessed").status_code == 401
     assert attacker.http.get("/login/identity/link").headers["Location"] == "/login?next=/login/identity/link"
     # And no second account gets the address.
-    form = {"csrf": csrf_of(attacker), "nick": "Mallory"}
     provider.person = Person(email=victim.login, email_verified=verified)
     sign_in(attacker, provider_id)
+    form = {"csrf": csrf_of(attacker), "identity": form_id_of(attacker), "nick": "Mallory"}
     answer = attacker.http.post("/login/identity/create", data=form)
     assert answer.status_code == (409 if trusted and verified else 303)
     assert not is_signed_in(attacker)
 
 
+def page_of_identity(browser: Browser, provider_id: str, email: str) -> str:
+    """Signs in with an identity that has no account, and returns the page without what is different each time."""
+    text = follow(browser, sign_in(browser, provider_id)).text.replace(email, "EMAIL")
+    return re.sub(r'name="identity" value="\w+"', 'name="identity"', text)
+
+
 def csrf_of(browser: Browser) -> str:
     """Returns the token of forms in a browser whose identity has no account."""
     return csrf_token(browser.http.cookies.get("sso_upstream") or "")
+
+
+def form_id_of(browser: Browser) -> str:
+    """Returns what names the identity in the forms of this browser, also if its page has no form."""
+    name = digest(f"pending identity:{browser.http.cookies.get('sso_upstream')}").hex()
+    (row,) = query(browser.server, "SELECT identity_sealed FROM pending_identities WHERE id = $1", name)
+    return digest(row["identity_sealed"]).hex()
 
 
 def test_login_csrf_through_a_provider_is_refused(server: Server, provider: CodeProvider) -> None:
@@ -254,3 +269,42 @@ def test_password_of_the_account_does_not_pass_to_the_provider(server: Server, p
     sign_in(first, provider_id)
     press(second, "/login?next=/login/identity/link", "/login", login=second.login, password=PASSWORD)
     assert second.http.get("/login/identity/link").headers["Location"] == "/account"
+
+
+LINK, CREATE = "/login/identity/link", "/login/identity/create"
+
+
+def test_button_links_the_identity_that_the_page_has_shown(server: Server, provider: CodeProvider) -> None:
+    """In another tab, somebody else signs in with an identity of theirs before the button is pressed."""
+    provider_id = add_provider(server, provider)
+    browser = player(server)
+    sign_in(browser, provider_id)
+    press(browser, f"/login?next={LINK}", "/login", login=browser.login, password=PASSWORD)
+    shown = Forms(browser.http.get(LINK).text).by_action[LINK][0]
+    provider.person = Person(name="Eve of Elsewhere")
+    sign_in(browser, provider_id)
+    page = browser.http.post(LINK, data=shown)
+    assert (page.status_code, "Eve of Elsewhere" in page.text, 'role="alert"' in page.text) == (409, True, True)
+    assert names_of_links(server, provider_id) == []
+    assert browser.http.post(LINK, data=Forms(page.text).by_action[LINK][0]).status_code == 303
+    assert names_of_links(server, provider_id) == ["Eve of Elsewhere"]
+
+
+def test_button_creates_the_account_that_the_page_has_shown(server: Server, provider: CodeProvider) -> None:
+    provider_id = add_provider(server, provider, trusted_email=True)
+    browser = player(server)
+    provider.person = Person(email=f"ann-{provider_id}@example.com")
+    page = follow(browser, sign_in(browser, provider_id))
+    shown = Forms(page.text).by_action[CREATE][0]
+    provider.person = Person(email=f"eve-{provider_id}@example.com", name="Eve of Elsewhere")
+    sign_in(browser, provider_id)
+    page = browser.http.post(CREATE, data=shown | {"nick": "Ann"})
+    assert (page.status_code, "Eve of Elsewhere" in page.text, 'role="alert"' in page.text) == (409, True, True)
+    assert names_of_links(server, provider_id) == []
+    assert browser.http.post(CREATE, data=Forms(page.text).by_action[CREATE][0]).status_code == 303
+    assert names_of_links(server, provider_id) == ["Eve of Elsewhere"]
+
+
+def names_of_links(server: Server, provider_id: str) -> list[str]:
+    rows = query(server, "SELECT name FROM linked_identities WHERE provider_id = $1", provider_id)
+    return [row["name"] for row in rows]
