@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sso.backup import BackupError, restore
 from sso.backup.base_backup_reader import BaseBackup, first_segment
+from sso.backup.erasure_times import PostponedErasures, moment_of, postpone_erasures
 from sso.backup.timelines import choose_timelines, segment_number
 from sso.config import Settings
 from sso.db.embedded.binaries import check_version, find_binaries
@@ -21,6 +22,7 @@ from sso.db.embedded.start import SETTINGS
 from sso.db.embedded.temporary_server import TemporaryServer, temporary_server, unused
 from sso.db.embedded.wal_archive import SUFFIX, archive_folder, restore_command
 from sso.db.errors import DatabaseError
+from sso.db.migrate import migrate
 from sso.db.standalone import fetch_value
 
 PORT = 5433
@@ -29,12 +31,13 @@ SEGMENT_NAME_LENGTH = 24
 TOO_EARLY = "recovery ended before configured recovery target was reached"
 REPLAYED = "SELECT to_char(pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') || '+00'"
 # A restored database has no nodes yet. Without this, the nodes of the backup would seem to run until they are silent.
-FORGET_NODES = "DO $$ BEGIN IF to_regclass('node_workers') IS NOT NULL THEN DELETE FROM node_workers; END IF; END $$"
+FORGET_NODES = "DELETE FROM node_workers"
 
 
 class Recovery(Struct, frozen=True):
     last_change: str | None  # the time of the last transaction after the base backup, None if there was none
     missing_keys: list[str]  # ids of master keys without which some secrets cannot be decrypted
+    postponed: PostponedErasures
 
 
 class ArchivedWal(Struct, frozen=True):
@@ -107,7 +110,9 @@ def restore_base(
             options = SETTINGS | _recovery_settings(wal, until)
             with temporary_server(binaries.bin, home, new, account, running, PORT, options) as server:
                 last_change = _wait_for_promotion(server, replaying)
+                migrate(server.dsn)
                 fetch_value(server.dsn, FORGET_NODES)
+                postponed = postpone_erasures(server.dsn, until or moment_of(last_change or backup.manifest.created))
                 keys = restore.keys_of_recovered(settings, secrets, server.dsn)
             if secrets is not None:
                 restore.restore_keys(settings, replace(secrets, master_keys=keys.key_texts))
@@ -117,7 +122,7 @@ def restore_base(
         os.sync()
         new.rename(data)
         sync(home)
-    return Recovery(last_change, keys.missing)
+    return Recovery(last_change, keys.missing, postponed)
 
 
 def _copy(backup: BaseBackup, target: Path, progress: Callable[[int, int], None]) -> None:

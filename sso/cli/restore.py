@@ -136,6 +136,7 @@ def _restore_base(
         recovery = restore_base(settings, backup, wal, until, copying.bytes, replaying.show)
     moment = until.isoformat(sep=" ") if until else "the end of the archive" if wal else "the end of the base backup"
     echo(f"restored to {moment}; the last change is of {recovery.last_change or backup.manifest.created}")
+    show_postponed(recovery.postponed)
     for name in recovery.missing_keys:
         echo(f"some secrets need the master key {name}, which is missing: add it before the service starts", err=True)
     echo("make a new base backup when the service runs: the archive continues from here", err=True)
