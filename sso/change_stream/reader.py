@@ -63,6 +63,7 @@ class ChangeReader:
     ) -> StreamPage:
         """Returns the events after a cursor, of one application or of all. An empty cursor is the oldest kept event.
 
+        A page has at most ``limit`` events, and fewer if they are long; only a page without events ends the stream.
         ``of_facts`` adds the events that only replicas of the application need. Raises UnknownCursor or ExpiredCursor.
         """
         position = parse_cursor(after) if after else 0
@@ -73,7 +74,8 @@ class ChangeReader:
         if after and position < trimmed_to:
             raise ExpiredCursor
         events = [StreamEvent.from_row(row) for row in rows if row["position"] is not None]
-        return StreamPage(events, events[-1].cursor if len(events) == limit else str(last_position))
+        is_last = not events or len(events) == rows[0]["found"] < limit
+        return StreamPage(events, str(last_position) if is_last else events[-1].cursor)
 
     async def end(self) -> str:
         """Returns the cursor at the end of the stream. Every event that has no position yet gets a later one."""

@@ -8,6 +8,9 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 
 MAX_EVENTS = 1000  # numbered at a time
+# Of the data of a page, as they are stored: the next event begins another page. Compressed data may be a hundred times
+# as long when they are read.
+MAX_PAGE_BYTES = 256 * 1024
 # The end of the stream, for statements that read permissions: they see every change up to it.
 POSITION_SQL = "(SELECT last_position FROM change_stream WHERE id = 1)"
 LAST_POSITION = BatchStatement(
@@ -24,10 +27,17 @@ _RECORD = Statement(
 # without an effect on permissions at the moment.
 FACTS_CHANGED = "facts_changed"
 
-# The events and the end of the stream are read at one moment.
-_PAGE = """SELECT s.last_position, s.trimmed_to, e.position, e.at, e.type, e.user_id, e.application_id, e.data
+# The events and the end of the stream are read at one moment. `found` is the number of events before the page was cut.
+# The sizes are read without the data.
+_PAGE = f"""SELECT s.last_position, s.trimmed_to, e.position, e.at, e.type, e.user_id, e.application_id, e.data, e.found
     FROM change_stream s LEFT JOIN LATERAL (
-        SELECT * FROM change_events WHERE position > :after {filter} ORDER BY position LIMIT :limit
+        SELECT * FROM (
+            SELECT *, count(*) OVER () AS found,
+                sum(pg_column_size(data)) OVER (ORDER BY position) - pg_column_size(data) AS bytes_before
+            FROM (
+                SELECT * FROM change_events WHERE position > :after {{filter}} ORDER BY position LIMIT :limit
+            ) AS event
+        ) AS sized WHERE bytes_before < {MAX_PAGE_BYTES}
     ) AS e ON true WHERE s.id = 1 ORDER BY e.position"""
 _VISIBLE = f"AND type <> '{FACTS_CHANGED}'"
 _READ_ALL = Statement(_PAGE.format(filter=_VISIBLE))
@@ -88,6 +98,9 @@ async def read_events(
     runner: Runner, after: int, limit: int, application_id: int | None, *, of_facts: bool = False
 ) -> Sequence[Row]:
     """Returns the events after a position, each with the ends of the stream; without an event, the ends alone.
+
+    At most ``limit`` events, and fewer if their data are long, but at least one. Each has the number of events that
+    there were within ``limit``.
 
     ``of_facts``: all events after which the facts about a user at the application may be different.
     """

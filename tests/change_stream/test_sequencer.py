@@ -2,6 +2,7 @@
 
 import os
 import random
+import secrets
 
 import pytest
 import trio
@@ -10,7 +11,7 @@ from sso.bus.wiring import build_bus
 from sso.change_stream.events import PENDING_TOPIC, Change, ChangeType, record_changes
 from sso.change_stream.reader import ChangeReader, ExpiredCursor, UnknownCursor
 from sso.change_stream.sequencer import ChangeSequencer
-from sso.change_stream.store import number_events
+from sso.change_stream.store import MAX_PAGE_BYTES, number_events
 from sso.db.cleanup import delete_expired
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -160,6 +161,23 @@ async def test_waiting_reader_returns_when_another_process_commits(dsn: str) -> 
             page = await reader.wait(start, 10, 60)
         assert [event.content["user_id"] for event in page.events] == ["ann"]
         nursery.cancel_scope.cancel()
+
+
+async def test_page_of_long_events_is_short_and_the_next_one_follows(database: Database) -> None:
+    reader = reader_of(database)
+    lengths = [MAX_PAGE_BYTES // 3] * 4 + [3 * MAX_PAGE_BYTES, 0, 0]
+    changes = [
+        Change(ChangeType.PERMISSIONS_CHANGED, f"u{number}", 10, {"gained": [secrets.token_hex(length // 2)]})
+        for number, length in enumerate(lengths)
+    ]
+    await database.transaction(record_changes, changes)
+    await database.transaction(number_events)
+    pages, after = [], ""
+    while (page := await reader.read(after, 6, 10)).events:
+        pages.append([event.content["user_id"] for event in page.events])
+        after = page.next
+    assert pages == [["u0", "u1", "u2"], ["u3", "u4"], ["u5", "u6"]]
+    assert after == await reader.end()
 
 
 async def test_deleting_old_events_ends_the_cursors_before_them_only(database: Database) -> None:
