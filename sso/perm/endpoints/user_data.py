@@ -16,9 +16,10 @@ from sso.perm.engine.reserved_names import LIST_TYPES
 from sso.perm.input import validators
 from sso.perm.input.options import read_user_data_options
 from sso.perm.input.schema import USER_DATA_FIELDS
-from sso.perm.operations.user_data import UserDataOperations, UserDataQuestion, load_facts
+from sso.perm.operations.user_data import SavedRecord, UserDataOperations, UserDataQuestion, load_facts
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.facts_reader import FactsReader
+from sso.perm.stores.loaded_facts import LoadedFacts
 
 
 class UserDataEndpoint:
@@ -49,15 +50,18 @@ class UserDataEndpoint:
         write = await self._operations.save(request, user_id, application_id, changes)
         if write.is_dry_run:
             return write.response()
-        own, readable, caller = decode_own_record(write.result.record), write.result.readable, request.caller
-        user = await load_facts(self._facts, user_id, application_id, caller)
-        facts = replace(user.facts, own=own)
-        application, takes_long = user.application, changes.is_large
-        effective = await run_pure(self._database, takes_long, compute_permissions, application, facts, caller.now)
-        tree = await run_pure(self._database, takes_long, as_tree, application.schema, own, readable)
-        return request.response(
-            data=tree, user_id=user_id, expired=earliest_role_end(effective, Options(sections=readable))
-        )
+        user = await load_facts(self._facts, user_id, application_id, request.caller)
+        takes_long = changes.is_large or user.is_large
+        tree, ends = await run_pure(self._database, takes_long, _render_saved, write.result, user, request.caller.now)
+        return request.response(data=tree, user_id=user_id, expired=ends)
+
+
+def _render_saved(saved: SavedRecord, user: LoadedFacts, now: int) -> tuple[dict[str, Any], int]:
+    """Returns the tree of the record, and when the first of the user's roles ends."""
+    own = decode_own_record(saved.record)
+    effective = compute_permissions(user.application, replace(user.facts, own=own), now)
+    tree = as_tree(user.application.schema, own, saved.readable)
+    return tree, earliest_role_end(effective, Options(sections=saved.readable))
 
 
 def _read_options(request: PermissionRequest) -> tuple[Options, bool | str, int | None]:

@@ -16,12 +16,13 @@ from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
-from sso.perm.engine.records import Assignment, RoleRecord, Schema
+from sso.perm.engine.records import Assignment, OwnRecord, RoleRecord, Schema
 from sso.perm.engine.render import DEFAULT_OPTIONS, Options, earliest_role_end, render
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE, SECTIONS
 from sso.perm.errors import TooManyLargeSaves
 from sso.perm.input import validators
 from sso.perm.input.protected_rules import shadowed_private_rules
+from sso.perm.input.references import encode_assignments
 from sso.perm.input.roles import read_assignments
 from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
 from sso.perm.operations.explain import explain_json
@@ -56,6 +57,10 @@ class UserDataChanges(NamedTuple):
     sections: dict[str, Any]
     assigned: tuple[Assignment, ...] | None  # None keeps the roles
     is_large: bool  # computing with them takes more than a few milliseconds
+
+    @property
+    def names(self) -> set[str]:
+        return {*self.sections, *(() if self.assigned is None else ("roles",))}
 
 
 class SavedRecord(Struct, frozen=True):
@@ -133,15 +138,14 @@ class UserDataOperations:
         self, context: OperationContext, user_id: str, application_id: int, changes: UserDataChanges
     ) -> OperationResult[SavedRecord]:
         """Replaces the given parts of the user's own record."""
-        caller, sections, assigned = context.caller, changes.sections, changes.assigned
+        caller = context.caller
         is_own = user_id == caller.user_id
         rights = await self._authorizer.caller_rights(caller, application_id)
-        names = {*sections, *(() if assigned is None else ("roles",))}
-        await self._authorize_save(rights, user_id, names, own=is_own)
+        await self._authorize_save(rights, user_id, changes.names, own=is_own)
+        if is_own and not changes.names <= rights.granted.writable_sections(own=False):
+            await self._count_large_save(user_id, rights.target.facts.own, changes)
         scope = Scope.record(user_id, application_id)
-        write = await self._writes.run(
-            context, scope, _save, caller, rights, user_id, application_id, sections, assigned
-        )
+        write = await self._writes.run(context, scope, _save, caller, rights, user_id, application_id, changes)
         return write.with_result(SavedRecord(write.result, rights.granted.readable_sections(own=is_own)))
 
     async def _authorize_save(self, rights: CallerRights, user_id: str, sections: set[str], *, own: bool) -> None:
@@ -155,6 +159,18 @@ class UserDataOperations:
                 raise NotFound("user not found")
         if target.is_removed:
             raise Forbidden("removed")
+
+    async def _count_large_save(self, user_id: str, stored: OwnRecord, changes: UserDataChanges) -> None:
+        """Limits the work, and the history, that users can make who save as often as they want. Raises
+        TooManyLargeSaves.
+
+        It counts before the save, whatever becomes of it: a dry run and a repetition take as long.
+        """
+        record = {name: changes.sections.get(name, getattr(stored, name)) for name in SECTIONS}
+        roles = stored.roles if changes.assigned is None else changes.assigned
+        is_large = is_large_json({**record, "roles": encode_assignments(roles)})
+        if is_large and (wait_s := await _LARGE_SAVES.add(self._database, user_id)):
+            raise TooManyLargeSaves(wait_s)
 
 
 async def load_facts(facts: FactsReader, user_id: str, application_id: int, caller: Caller) -> LoadedFacts:
@@ -227,29 +243,20 @@ async def _save(
     rights: CallerRights,
     user_id: str,
     application_id: int,
-    sections: dict[str, Any],
-    assigned: tuple[Assignment, ...] | None,
+    changes: UserDataChanges,
 ) -> dict[str, Any]:
+    sections, assigned, _ = changes
     # A service may save because of its project. The rights of other callers do not depend on the project.
     project_id = rights.target.project_id if rights.granted.service else ANY_PROJECT
     application = await lock_application(tx, application_id, project_id)
     roles = await read_roles(tx, application_id)
     is_own = user_id == caller.user_id
     if "public_data" in sections and "private_data" not in rights.granted.writable_sections(own=is_own):
-        _refuse_shadows(sections["public_data"], schema_of(application), roles)
+        takes_long = changes.is_large or rights.target.application.is_large
+        await run_pure(tx, takes_long, _refuse_shadows, sections["public_data"], schema_of(application), roles)
     if application_id == CENTRAL_APPLICATION_ID and assigned is not None and not rights.is_root:
         await _refuse_root_change(tx, user_id, assigned)
-    record, is_changed = await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)
-    written = {*sections, *(() if assigned is None else ("roles",))}
-    if is_changed and is_own and not written <= rights.granted.writable_sections(own=False):
-        await _count_large_save(tx, user_id, record)
-    return record
-
-
-async def _count_large_save(tx: Transaction, user_id: str, record: dict[str, Any]) -> None:
-    """Limits how much history users can make, who save as often as they want. Raises TooManyLargeSaves."""
-    if is_large_json(record) and (wait_s := await _LARGE_SAVES.add(tx, user_id)):
-        raise TooManyLargeSaves(wait_s)
+    return (await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)).record
 
 
 def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:

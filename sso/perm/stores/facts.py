@@ -45,6 +45,7 @@ class FactsRow(NamedTuple):
     facts: PermissionFacts
     user_exists: bool
     revision: int
+    is_large: bool  # computing with the facts takes more than a few milliseconds
 
     @property
     def is_removed(self) -> bool:
@@ -130,7 +131,7 @@ class StoredFacts(FactsReader):
 
     async def _decode(self, user_id: str, application_id: int, row: Row, epoch: int) -> VersionedFacts:
         application = await self._applications.load(application_id, row["revision"])
-        size = len(orjson.dumps([row["record"], row["home"], row["projects"]]))
+        size = _json_bytes(row)
         facts = await run_pure(self._database, size > LARGE_BYTES, decode_facts, row, user_id, None)
         loaded = LoadedFacts(application, facts, row["known"], row["app_name"], row["app_settings"], size)
         return VersionedFacts(self._version_of(row, epoch), loaded, row["position"])
@@ -163,10 +164,18 @@ async def read_fact_rows(runner: Runner, pairs: Sequence[tuple[str, int]]) -> di
     """
     if not pairs:
         return {}
-    return {
-        pair: FactsRow(decode_facts(row, pair[0], None), row["known"], row["revision"])
-        for pair, row in await _read_pairs(runner, _FACTS, pairs)
-    }
+    return {pair: await _fact_row(runner, pair[0], row) for pair, row in await _read_pairs(runner, _FACTS, pairs)}
+
+
+async def _fact_row(runner: Runner, user_id: str, row: Row) -> FactsRow:
+    is_large = _json_bytes(row) > LARGE_BYTES
+    facts = await run_pure(runner, is_large, decode_facts, row, user_id, None)
+    return FactsRow(facts, row["known"], row["revision"], is_large)
+
+
+def _json_bytes(row: Row) -> int:
+    """Returns the size of the user's own data with the projects."""
+    return len(orjson.dumps([row["record"], row["home"], row["projects"]]))
 
 
 async def _read_pairs(

@@ -1,23 +1,30 @@
-"""The evaluation of a write at an application that is as large as allowed does not stop other requests."""
+"""The evaluation of a write does not stop other requests: at the largest application, and of a large record."""
 
+import threading
 import time
+from types import ModuleType
 from typing import Any
 
 import pytest
 import trio
 
+from sso.audit.trail import AuditActor
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.changes import state_comparison
+from sso.perm.changes import record_comparison, state_comparison
 from sso.perm.changes.evaluation import MAX_WORK
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.size_limits import MAX_CONDITION_NODES
 from sso.perm.changes.writer import PermissionWriter, WriteMode
 from sso.perm.engine.records import RoleRecord
 from sso.perm.input.schema import MAX_ROLES
+from sso.perm.stores import facts
+from sso.perm.stores.compilation import LARGE_BYTES
 from sso.perm.stores.facts import StoredFacts
+from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import put_role
+from sso.perm.stores.user_data import save_record
 from sso.services import Services
 
 USERS = 20
@@ -75,6 +82,52 @@ async def test_write_at_the_largest_application_leaves_the_event_loop_to_others(
     finally:
         trio.lowlevel.remove_instrument(step)
     assert step.seconds < LONGEST_STEP_S
+
+
+async def test_write_of_a_large_record_leaves_the_event_loop_to_others(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The application is small."""
+    database: Database = services.database
+    await database.transaction(_add_small)
+    functions = (facts, "decode_facts"), (record_comparison, "compute_permissions"), (record_comparison, "as_list")
+    threads = {name: _record_threads(monkeypatch, module, name) for module, name in functions}
+    writer = PermissionWriter(database, StoredFacts(database))
+    for _ in range(2):  # the second time, the record is large before the write as well
+        for values in threads.values():
+            values.clear()
+        written = await writer.write(WriteMode(override=True), Scope.record("1", 11), _save_large_record)
+    assert len(written.impact.changes) == 0
+    for name, values in threads.items():
+        assert len(values) == 2, name
+        assert threading.main_thread() not in values, name
+
+
+async def _add_small(tx: Transaction) -> None:
+    for sql in (
+        "INSERT INTO applications (application_id, name) OVERRIDING SYSTEM VALUE VALUES (11, 'small')",
+        "INSERT INTO users (user_id, login, login_key) VALUES ('1', 'u1@x.org', 'u1@x.org')",
+    ):
+        await tx.value(Statement(sql))
+
+
+async def _save_large_record(tx: Transaction) -> None:
+    row = await lock_application(tx, 11)
+    rules = {f"rule{number}": {"value": True} for number in range(LARGE_BYTES // 10)}
+    await save_record(tx, AuditActor(), "1", row, {}, {"private_data": rules}, None)
+
+
+def _record_threads(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[threading.Thread]:
+    """Returns the threads that call this function of the module."""
+    threads: list[threading.Thread] = []
+    function = getattr(module, name)
+
+    def call(*arguments: object) -> object:
+        threads.append(threading.current_thread())
+        return function(*arguments)
+
+    monkeypatch.setattr(module, name, call)
+    return threads
 
 
 async def test_write_that_would_evaluate_for_long_evaluates_some_users_and_says_so(

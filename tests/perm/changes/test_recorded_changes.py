@@ -15,6 +15,7 @@ from sso.perm.stores.builtin_roles import complete_schema
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import save_schema
+from sso.perm.stores.user_data import save_record
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -77,6 +78,26 @@ async def test_change_for_too_many_users_is_one_event(applied: Services, monkeyp
     await applied.permissions.writer.write(WRITE, Scope.application(APP), work)
     [(kind, user_id, application_id, data)] = await events(applied)
     assert (kind, user_id, application_id, data) == ("application_changed", None, APP, {"users": most + 1})
+
+
+async def test_long_rules_of_one_user_are_one_event_of_the_application(applied: Services) -> None:
+    """Names that are nested have long paths. A replica reads the user again."""
+    rules: dict[str, Any] = {f"r{number}": {"value": True} for number in range(5000)}
+    for _ in range(30):
+        rules = {"a" * 64: rules}
+
+    async def work(tx: Transaction) -> None:
+        row = await lock_application(tx, OTHER_APP)
+        await save_record(tx, AuditActor(), "8001", row, {}, {"private_data": rules}, None)
+
+    scope = Scope.record("8001", OTHER_APP)
+    dry = await applied.permissions.writer.write(WriteMode(dry_run=True), scope, work)
+    assert (dry.impact.total, dry.impact.unevaluated, dry.impact.changes) == (1, {OTHER_APP: 1}, [])
+    await applied.permissions.writer.write(WRITE, scope, work)
+    assert await events(applied) == [
+        ("application_changed", None, OTHER_APP, {"users": 1}),
+        ("facts_changed", "8001", OTHER_APP, {}),
+    ]
 
 
 async def test_long_rules_that_everybody_gains_are_one_event(applied: Services) -> None:

@@ -244,12 +244,23 @@ def test_users_save_large_own_data_a_limited_number_of_times_an_hour(studio: Stu
     user = studio.user()
     studio.give_secret(user, app, public={"canWrite": "self"})
     large = {f"note{number}": {"value": "x" * 1000} for number in range(40)}
-    assert save(user, app, user.user_id, public_data=large).status == 200
+    key = digest(f"large own data:{user.user_id}")
+
+    def dry_run(public_data: dict[str, Any]) -> ApiResponse:
+        body = {"application_id": app, "data": {"user_id": user.user_id, "public_data": public_data}}
+        return user.call("meta/data", action="save", **body, options={"dry_run": True})
+
+    assert [save(user, app, user.user_id, public_data=large).status for _ in range(2)] == [200, 200]
+    assert dry_run(large).status == 200
+    counted = query(studio.server, "SELECT failures FROM throttle WHERE key = $1", key)[0]["failures"]
+    assert counted == 3, "also those that change nothing"
     used_up = "UPDATE throttle SET failures = $2, expires = now() + interval '1 day' WHERE key = $1 RETURNING key"
-    assert query(studio.server, used_up, digest(f"large own data:{user.user_id}"), MAX_LARGE_SAVES)
-    assert save(user, app, user.user_id, public_data=large).status == 200, "nothing changes, so it does not count"
+    assert query(studio.server, used_up, key, MAX_LARGE_SAVES)
     refused = save(user, app, user.user_id, public_data=large | {"note0": {"value": "y"}})
     assert (refused.status, refused.body["error"]) == (429, "too many saves of large own data, try again later")
     assert tree(studio, app, user)["public_data"]["note0"] == {"value": "x" * 1000}
+    assert save(user, app, user.user_id, public_data=large).status == 429
+    assert dry_run(large).status == 429
+    assert dry_run({"note0": {"value": "y"}}).status == 200
     assert save(user, app, user.user_id, public_data={"note0": {"value": "y"}}).status == 200
     assert save(studio.root, app, user.user_id, public_data=large).status == 200
