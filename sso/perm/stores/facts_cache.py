@@ -1,7 +1,7 @@
 """The facts of recent requests, decoded, by version.
 
 The version of facts is read in each request, so a cached value is never stale: it is used only if the database still
-has the version that it was read with. The cache has a limited number of entries and of bytes.
+has the version that it was read with. The cache has a limited number of entries and of bytes, and so has an entry.
 """
 
 from collections import OrderedDict
@@ -14,6 +14,7 @@ from sso.perm.stores.loaded_facts import LoadedFacts
 
 MAX_ENTRIES = 4096
 MAX_BYTES = 16 * 1024 * 1024  # estimated
+MAX_SHARE = 4  # an entry has at most this part of the bytes: a larger one would displace too many others
 MAX_ADDRESSES = 4  # of one user, at an application with conditions on addresses
 ENTRY_BYTES = 4096  # an estimate of the objects of one entry, without the user's own data
 
@@ -51,6 +52,7 @@ class FactsCache:
         self._entries: OrderedDict[tuple[str, int], _Entry] = OrderedDict()
         self._max_entries = max_entries
         self._max_bytes = max_bytes
+        self._max_entry_bytes = max_bytes // MAX_SHARE
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -73,16 +75,20 @@ class FactsCache:
             return None
         self._entries.move_to_end(key)
         self._count(entry)
+        if entry.counted_bytes > self._max_entry_bytes:
+            self._remove(key)
         return _at_address(entry, address)
 
     def add(
         self, user_id: str, application_id: int, version: FactsVersion, loaded: LoadedFacts, address: Address | None
     ) -> LoadedFacts:
-        """Adds facts without an address and returns them for a user at this address."""
+        """Adds facts without an address, unless they are too large, and returns them for a user at this address."""
         key = user_id, application_id
         self._remove(key)
         entry = self._entries[key] = _Entry(version, loaded, OrderedDict())
         self._count(entry)
+        if entry.counted_bytes > self._max_entry_bytes:
+            self._remove(key)
         while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
             self._remove(next(iter(self._entries)))
         return _at_address(entry, address)

@@ -107,6 +107,25 @@ def test_cache_counts_bytes_that_entries_get_later() -> None:
     assert 1 < len(cache) <= 10
 
 
+@pytest.mark.parametrize("is_large_at_first", [True, False])
+def test_large_entry_displaces_no_others(is_large_at_first: bool) -> None:
+    cache = FactsCache(max_bytes=20 * ENTRY_BYTES)
+    for number in range(10):
+        cache.add(str(number), 10, VERSION, loaded_facts(), None)
+    large = loaded_facts()
+    if is_large_at_first:
+        large.remember("response", NOW, lambda: bytes(30 * ENTRY_BYTES))
+    loaded = cache.add("large", 10, VERSION, large, None)
+    assert loaded is large
+    if not is_large_at_first:
+        loaded.remember("response", NOW, lambda: bytes(30 * ENTRY_BYTES))
+        assert cache.find("large", 10, VERSION, None) is large
+    assert ("large", 10) not in cache
+    assert cache.bytes == len(cache) * ENTRY_BYTES
+    cache.add("10", 10, VERSION, loaded_facts(), None)
+    assert len(cache) == 11
+
+
 def test_cache_keeps_few_addresses_of_a_user() -> None:
     cache = FactsCache()
     role = {"name": "r", "condition": {"ip": "10.0.0.0/8"}, "meta": {"private_data": {"x": {"value": True}}}}
@@ -121,7 +140,7 @@ def test_cache_keeps_few_addresses_of_a_user() -> None:
 
 
 def test_cache_counts_bytes_of_addresses_that_replace_others() -> None:
-    cache = FactsCache()
+    cache = FactsCache(max_bytes=100_000_000)
     role = {"name": "r", "condition": {"ip": "10.0.0.0/8"}}
     cache.add("1001", 10, VERSION, loaded_facts(roles=[role], user={"ip": None}), None)
     for network, size in ((1, 1), (2, 1_000_000)):
