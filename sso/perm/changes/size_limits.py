@@ -5,6 +5,7 @@ before can be made smaller, and changed otherwise. The locks of the write keep o
 write of roles locks the application, and a write of groups shares the locks of all applications of the project.
 """
 
+from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.conditions import count_nodes
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.errors import PermissionConflict
@@ -13,6 +14,9 @@ from sso.perm.stores.permission_state import PermissionState
 
 MAX_CONDITION_NODES = 20_000  # of the roles of one application and of the groups of its project, together
 MAX_APPLICATION_BYTES = 8_000_000  # of the schema and the roles of one application, as JSON
+# Of the rules of the schema and the roles of one application: each with its path, its parameters and those of its role.
+# It bounds the list of a user. With short parameters, a rule is about as long there as in `MAX_APPLICATION_BYTES`.
+MAX_LIST_BYTES = 16_000_000
 MAX_PROJECT_APPLICATIONS = 10_000  # of one project, with those that are removed
 
 
@@ -35,6 +39,7 @@ def _check_applications(before: PermissionState, after: PermissionState) -> None
                 f"application {application_id}: the schema and the roles of an application have at most "
                 f"{MAX_APPLICATION_BYTES} characters of JSON together, and {new.size} after this change"
             )
+        _check_list_size(application_id, old, new)
         nodes = new.condition_nodes + group_nodes(after.home(application_id))
         if nodes > MAX_CONDITION_NODES:
             nodes_before = (old.condition_nodes if old else 0) + group_nodes(before.home(application_id))
@@ -43,6 +48,17 @@ def _check_applications(before: PermissionState, after: PermissionState) -> None
                     f"application {application_id}: the conditions of its roles and of the groups of its project have "
                     f"at most {MAX_CONDITION_NODES} nodes together, and {nodes} after this change"
                 )
+
+
+def _check_list_size(application_id: int, old: CompiledApplication | None, new: CompiledApplication) -> None:
+    if new is old or new.list_size <= MAX_LIST_BYTES:
+        return
+    if new.list_size > (old.list_size if old else 0):
+        raise PermissionConflict(
+            f"application {application_id}: the rules of its schema and its roles, each with its path, its params and "
+            f"the params of its role, have at most {MAX_LIST_BYTES} characters together, and {new.list_size} after "
+            "this change"
+        )
 
 
 def _check_projects(before: PermissionState, after: PermissionState) -> None:

@@ -5,7 +5,7 @@ evaluation does not visit roles that do not apply to the user: a role without a 
 assignment, a role with a condition is found through an index.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from sso.perm.engine.conditions import NEVER, Condition, count_nodes, time_windo
 from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.reserved_names import DEFAULT_ROLE
-from sso.perm.engine.rules import RuleSource
+from sso.perm.engine.rules import RuleEntry, RuleSource
 from sso.perm.engine.time_windows import TimeWindow
 
 # Level of a project → the section of private_data in which a generic role keeps its rules for that level.
@@ -68,14 +68,23 @@ class CompiledRole(Struct, frozen=True, eq=False, dict=True):
     def rules(self) -> tuple[CompiledRule, ...]:
         role_params = params.split(self.record.params)
         compiled = []
+        for entry in self._entries():
+            merged = params.merge((entry.params, role_params)) if role_params else entry.params
+            source = RuleSource(rules.ROLE, self.name, merged, 0)
+            compiled.append(CompiledRule(entry.path, entry.listed, source))
+        return tuple(compiled)
+
+    @property
+    def list_size(self) -> int:
+        """How many characters the rules of the role have in a ``list``, where each has the parameters of the role."""
+        role_params = len(self.record.params)
+        return sum(_list_size(entry.path, entry.params) + role_params for entry in self._entries() if entry.listed)
+
+    def _entries(self) -> Iterator[RuleEntry]:
         for section in rules.LISTED_SECTIONS:
             tree = self.record.meta.get(section)
             if isinstance(tree, dict):
-                for entry in rules.rule_entries(tree, section):
-                    merged = params.merge((entry.params, role_params)) if role_params else entry.params
-                    source = RuleSource(rules.ROLE, self.name, merged, 0)
-                    compiled.append(CompiledRule(entry.path, entry.listed, source))
-        return tuple(compiled)
+                yield from rules.rule_entries(tree, section)
 
     @cached_property
     def holds_root_rules(self) -> bool:
@@ -110,6 +119,12 @@ class CompiledApplication(Struct, frozen=True, eq=False, dict=True):
     def condition_nodes(self) -> int:
         """How many nodes the conditions of all roles have."""
         return sum(count_nodes(role.condition) for role in self.roles.values() if role.condition is not None)
+
+    @cached_property
+    def list_size(self) -> int:
+        """How many characters a ``list`` has at most that all rules of the schema and of the roles are in."""
+        schema_size = sum(_list_size(path, source.params) for path, source in self.schema_rules.items())
+        return schema_size + sum(role.list_size for role in self.roles.values())
 
     @cached_property
     def depends_on_address(self) -> bool:
@@ -168,6 +183,10 @@ def compile_application(
     if is_large:  # this is a thread, and later uses are on the event loop
         _ = compiled.depends_on_address, compiled.condition_nodes, compiled.windows
     return compiled
+
+
+def _list_size(path: str, rule_params: Iterable[str]) -> int:
+    return len(path) + sum(map(len, rule_params))
 
 
 def _asks_for(member: str, stored: object) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from sso.perm.changes.size_limits import (
     MAX_APPLICATION_BYTES,
     MAX_CONDITION_NODES,
+    MAX_LIST_BYTES,
     MAX_PROJECT_APPLICATIONS,
 )
 from sso.perm.input.schema import MAX_ROLES
@@ -23,6 +24,7 @@ _ADD_ROLES = """INSERT INTO roles (application_id, name, condition)
 _NEW_REVISION = "UPDATE applications SET revision = revision + 1 WHERE application_id = $1"
 _ADD_LONG_ROLES = """INSERT INTO roles (application_id, name, description)
     SELECT $1::int, 'long' || n, repeat('x', $3::int) FROM generate_series(1, $2::int) AS n"""
+_SET_PARAMS = "UPDATE roles SET params = $3 WHERE application_id = $1 AND name = $2"
 _ADD_APPLICATIONS = """INSERT INTO applications (name, project_id)
     SELECT $1 || n, $1 FROM generate_series(1, $2::int) AS n"""
 _ADD_GROUP = """INSERT INTO user_groups (id, project_id, title, conditions)
@@ -150,6 +152,30 @@ def test_schema_and_roles_of_an_application_have_a_limited_size_together(studio:
     shorter = {"name": "long1", "description": "short"}
     assert root.call("roles", action="save", application_id=app, data=shorter).status == 200
     assert root.call("roles", action="save", application_id=app, data={"name": "another"}).status == 200
+
+
+def test_params_of_a_role_count_for_each_of_its_rules(studio: Studio, project_id: str) -> None:
+    app, root = studio.application(project_id), studio.root
+    params = ",".join(f"{number:02}" + "x" * 126 for number in range(64))
+    rules = MAX_LIST_BYTES // len(params) // 2  # of two roles that are allowed together
+
+    def save_role(name: str, rules: int, params: str) -> ApiResponse:
+        meta = {"private_data": {f"r{number}": {"value": True} for number in range(rules)}}
+        data = {"name": name, "meta": meta, "params": params}
+        return root.call("roles", action="save", application_id=app, data=data)
+
+    assert save_role("first", rules - 10, params).status == 200
+    assert save_role("second", rules - 10, params.replace("x", "y")).status == 200, "the same rules with other params"
+    refused = save_role("third", rules, params.replace("x", "z"))
+    assert refused.status == 409
+    assert "its params and the params of its role" in refused.body["error"]
+    assert f"at most {MAX_LIST_BYTES} characters together" in refused.body["error"]
+    assert save_role("third", rules, "").status == 200
+    query(studio.server, _SET_PARAMS, app, "third", params)
+    query(studio.server, _NEW_REVISION, app)
+    assert root.call("roles", action="get", application_id=app, data={"name": "third"}).status == 200
+    assert save_role("third", rules + 1, params).status == 409
+    assert save_role("third", rules - 1, params).status == 200, "what is too large can be made smaller"
 
 
 def test_project_has_a_limited_number_of_applications(studio: Studio) -> None:
