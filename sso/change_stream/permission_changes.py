@@ -1,5 +1,6 @@
 """Records changes of effective permissions, which the writer of permissions has computed."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -23,8 +24,13 @@ class EffectiveChange(Protocol):
     @property
     def lost(self) -> Sequence[str]: ...
 
+    @property
+    def size(self) -> int: ...
+
 
 MAX_LISTED_USERS = 10_000  # whose facts change; for more of them there is one event
+# Of the rules of one event, in characters. An event has less than a megabyte, which all receivers take.
+MAX_EVENT_SIZE = 200_000
 
 
 class PermissionChangeRecorder:
@@ -37,16 +43,29 @@ class PermissionChangeRecorder:
     ) -> None:
         """Records an event for each change, and one for each application of ``unevaluated``.
 
-        These are the applications at which too many users may be affected to list them, with their number. ``touched``
-        is for replicas: the users whose facts may have changed all the same, by application.
+        These are the applications at which too many users may be affected to list them, with their number. The changes
+        that are too long for an event are counted there as well. ``touched`` is for replicas: the users whose facts may
+        have changed all the same, by application.
         """
+        too_long = [change for change in changes if change.size > MAX_EVENT_SIZE]
+        counts = Counter(unevaluated) | Counter(change.application_id for change in too_long)
         summaries = [
             Change(ChangeType.APPLICATION_CHANGED, application_id=application_id, data={"users": users})
-            for application_id, users in sorted(unevaluated.items())
+            for application_id, users in sorted(counts.items())
         ]
-        effective = [*map(_permission_change, changes), *summaries]
+        listed = [_permission_change(change) for change in changes if change.size <= MAX_EVENT_SIZE]
+        effective = [*listed, *summaries]
         reported = {change.application_id for change in effective}
-        await record_changes(tx, [*effective, *_facts_changes(touched, reported)])
+        await record_changes(tx, [*effective, *_facts_changes(_with_users(touched, too_long), reported)])
+
+
+def _with_users(
+    touched: Mapping[int, Collection[str]], changes: Sequence[EffectiveChange]
+) -> Mapping[int, Collection[str]]:
+    users = {application_id: set(user_ids) for application_id, user_ids in touched.items()}
+    for change in changes:
+        users.setdefault(change.application_id, set()).add(change.user_id)
+    return users
 
 
 def _facts_changes(touched: Mapping[int, Collection[str]], reported: set[int | None]) -> Iterator[Change]:
