@@ -68,7 +68,6 @@ def add_deletion(console: ConsoleView, routes: Blueprint, page: DeletionPage) ->
         stored: StoredRecord,
         consequences: Consequences,
         error: FormError | None = None,
-        version: str = "",
     ) -> Response:
         shows_effect = page.has_dry_run and consequences.shows_effect
         wants_effect = shows_effect and (error is not None or "effect" in request.args)
@@ -80,7 +79,7 @@ def add_deletion(console: ConsoleView, routes: Blueprint, page: DeletionPage) ->
             crumbs=consequences.crumbs,
             button=f"{page.verb} {page.noun}",
             action=request.path,
-            version=version or stored.version,
+            version=stored.version,
             shows_effect=shows_effect,
             **(await effect(visit, variables) if wants_effect else {}),
             **(error.values if error else {}),
@@ -104,14 +103,13 @@ def add_deletion(console: ConsoleView, routes: Blueprint, page: DeletionPage) ->
         visit, form = await console.submitted(page.section, "DELETE", page.operation, recent=page.recent)
         stored = await page.stored(visit, variables)
         consequences = await page.describe(visit, stored, variables)
-        version = form.get("version", "")
         if consequences.asks_name and not is_same_name(form.get("name", ""), consequences.name):
             error = FormError(f"Type the name as it is written here: {consequences.name}", field="name")
-            return await show(visit, variables, stored, consequences, error, version)
+            return await show(visit, variables, stored, consequences, error)
         options: dict[str, Any] = {"query": {"override": "1"}} if page.has_dry_run and "override" in form else {}
         named = variables_of(page.operation, variables)
         try:
-            await visit.call("DELETE", page.operation, if_match=version or None, **options, **named)
+            await visit.call("DELETE", page.operation, if_match=form.get("version") or None, **options, **named)
         except ApiError as error:
             return await show(visit, variables, stored, consequences, FormError.of(error))
         return done(page.next_path(variables), page.notice)

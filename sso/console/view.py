@@ -169,7 +169,13 @@ class ConsoleView:
         headers: Mapping[str, str] | None = None,
         **context: Any,
     ) -> Response:
-        """Renders a page of the section that is open. ``crumbs``: path and title of the pages above it."""
+        """Renders a page of the section that is open. ``crumbs``: path and title of the pages above it.
+
+        ``version`` is that of the stored record. A form that was sent and is shown again keeps its own version: its
+        fields were filled in for that one, and a later save must not overwrite what others have changed since.
+        """
+        if "version" in context:
+            context["version"] = g.get("form_fields", {}).get("version", context["version"])
         section: ConsoleSection = g.console_section
         above = [(section.path, section.title)] if crumbs or request.path != section.path else []
         return self._render(

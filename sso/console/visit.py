@@ -128,5 +128,5 @@ def variables_of(operation: str, variables: Mapping[str, str]) -> dict[str, Any]
 
 
 def version_of(record: JsonRecord) -> str:
-    """Returns the version of a record for the field ``version`` of its form, so that no newer one is overwritten."""
+    """Returns the version of a record for the field ``version`` of its form (`ConsoleView.show`)."""
     return etag(record)

@@ -171,7 +171,7 @@ async def webhook_page(
         next=failed.members.get("next"),
         event_texts=ALL_TEXTS,
         values=values | ({name: form[name] for name in values if name in form} if form else {}),
-        version=form["version"] if form and "version" in form else version_of(stored),
+        version=version_of(stored),
         **context,
     )
 

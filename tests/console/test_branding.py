@@ -140,6 +140,21 @@ def test_older_version_is_not_overwritten(browser: ConsoleBrowser, root_browser:
     assert stored(browser.server)[0]["signin_text"] == "By root"
 
 
+@pytest.mark.parametrize("path", [PATH, BRANDING])
+def test_preview_keeps_the_version_so_that_later_changes_of_others_stay(
+    studio: Studio, root_browser: ConsoleBrowser, path: str
+) -> None:
+    with console_browser(studio, "can_manage_clients") as browser:
+        browser.open(path)
+        root_browser.open(path)
+        assert root_browser.act(path, signin_text="Changed by root")
+        assert browser.submit(path, preview="1", signin_text="By the other").status_code == 200
+        for _ in range(2):
+            answer = browser.submit(path, signin_text="By the other")
+            assert (answer.status_code, "Someone else has changed" in browser.problem) == (409, True)
+        assert root_browser.act(path, signin_text="")
+
+
 def test_logo_of_the_site_is_the_only_foreign_image(browser: ConsoleBrowser) -> None:
     browser.open(PATH)
     answer = browser.submit(PATH, preview="1", logo_uri="https://arena.example/logo.svg")

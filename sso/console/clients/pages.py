@@ -51,7 +51,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
         if form is None:
             return await client_page(visit, client, added_uri=_added_uri(client))
         typed = {**client, **_changed_client(form, variables)}
-        return await client_page(visit, typed, version=form.get("version", ""), **problem)
+        return await client_page(visit, typed, version=version_of(client), **problem)
 
     async def client_page(visit: ConsoleVisit, client: Record, **context: Any) -> Response:
         return await console.show(

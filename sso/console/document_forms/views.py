@@ -14,9 +14,7 @@ from sso.core.field_errors import FieldError
 
 TABLE, JSON = "table", "json"
 # Fields of editors that both views have.
-_PLAIN = (
-    "version", "override", "title", "description", "tags", "users", "shown_users", "default", "params", "user_limit",
-)  # fmt: skip
+_PLAIN = ("override", "title", "description", "tags", "users", "shown_users", "default", "params", "user_limit")
 
 _HIDDEN = frozenset(("view", "rest", "note", "version"))
 

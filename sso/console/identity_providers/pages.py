@@ -90,7 +90,7 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             users=found.members["users"],
             base=path_of(variables["provider_id"]),
             values=_texts(provider) | (_typed(form) if form else {}),
-            version=form["version"] if form and "version" in form else version_of(provider),
+            version=version_of(provider),
             fields=fields if visit.caller.is_root else fields & {"client_secret"},
             checks=shown_checks(provider["kind"]) if visit.caller.is_root else (),
             client_texts=client_texts(provider["kind"]),
