@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sso.app import build_app
 from sso.config import Settings
+from sso.console.applications.editor_pages import EDITORS
 from sso.console.state.document import MAX_FORM as MAX_STATE_FORM
 from sso.console.view import MAX_CONSOLE_FORM
 from sso.core.encryption import Keyring, MasterKey
@@ -57,7 +58,9 @@ FAMILIES = {
         "``SSO_RATE_ADMIN``, except frequent reads",
         f"evaluation connections for writes and ``at``; {PARSER}",
     ),
-    "/console": Family("browser session of an administrator", "``SSO_RATE_ADMIN``", "management connections"),
+    "/console": Family(
+        "browser session of an administrator", "``SSO_RATE_ADMIN``", f"management connections; {PARSER}"
+    ),
     "/console/state": Family("as above", "as above", f"evaluation connections; {PARSER}"),
     "/docs": Family("none", "none", "a thread that reads the file"),
     "/email": Family("link of a mail", "none", CHEAP),
@@ -134,6 +137,11 @@ def body_limits(services: Services) -> dict[tuple[str, str], BodyLimit]:
     own |= {(method, STREAM): MAX_BODY_BYTES for method in ("POST", "PATCH", "PUT")}
     own |= {("POST", path): MAX_BODY_BYTES for path in (STATUS, ADD_SUBJECT, REMOVE_SUBJECT, VERIFY, POLL_PATH)}
     own |= {("POST", path): MAX_STATE_FORM for path in ("/console/state/compare", "/console/state/apply")}
+    own |= {
+        ("POST", f"{editor.section.path}{editor.path}{suffix}"): editor.max_bytes
+        for editor in EDITORS
+        for suffix in ("", "/preview")
+    }
     return admin | permissions | {key: BodyLimit(max_bytes) for key, max_bytes in own.items()}
 
 

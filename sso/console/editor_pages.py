@@ -1,7 +1,8 @@
 """Editors of records. While the administrator types, a dry run shows who would gain and lose which permissions."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 from quart import Blueprint, Response, request
@@ -12,10 +13,15 @@ from sso.console.form_pages import Form
 from sso.console.impact import count_matches, impact_values
 from sso.console.list_pages import Variables
 from sso.console.sections import ConsoleSection
-from sso.console.view import ConsoleView, add_page, done
+from sso.console.view import MAX_CONSOLE_FORM, ConsoleView, RecentAuthenticationOf, add_page, done
 from sso.console.visit import ConsoleVisit, variables_of, version_of
 from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
+from sso.web.body import CHEAP_BYTES
+from sso.web.request import parse_in_thread
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 
 
 class EditedRecord(Struct, frozen=True):
@@ -48,6 +54,7 @@ class RecordEditor(Struct, frozen=True):
     refuse_unchanged: Callable[[EditedRecord, dict[str, Any]], None] | None = None
     read: Callable[[ConsoleVisit, Variables], Awaitable[EditedRecord]] | None = None  # in place of `read_record`
     document: DocumentForm | None = None  # for a record with a table and JSON
+    max_bytes: int = MAX_CONSOLE_FORM
     # The conditions of a body: the preview says how many users meet one of them.
     conditions: Callable[[dict[str, Any]], list[Any]] = lambda _body: []
 
@@ -69,7 +76,7 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         if editor.document is not None:
             view = JSON if request.args.get("view") == JSON else TABLE
             form = {"view": JSON, **form} if form else editor.document.open(record.values, view)
-            page |= editor.document.values(form, page)
+            page |= await read_form(form, editor.document.values, form, page)
         return await console.show(
             visit,
             editor.template,
@@ -77,7 +84,7 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
             shown=shown,
             form=form,
             action=request.path,
-            version=form.get("version", record.version) if form else record.version,
+            version=record.version,
             may_save=visit.may(editor.method, editor.operation) and not is_removed,
             **page,
             **context,
@@ -102,12 +109,12 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         found = await visit.call(editor.method, editor.operation, body=body, if_match=version, **options, **variables)
         return found.members
 
-    def refusal(form: Form, error: ApiError) -> FormError:
+    async def refusal(form: Form, error: ApiError) -> FormError:
         """Returns the error with the field that shows it, if there is one."""
         if editor.document is None:
             return FormError.of(error).on_form(form)
         if isinstance(error, FieldError):
-            error = editor.document.locate(form, error)
+            error = await read_form(form, editor.document.locate, form, error)
         return FormError.of(error).on_form(editor.document.shown_fields(form))
 
     async def impact(visit: ConsoleVisit, variables: Variables, form: Form) -> dict[str, Any]:
@@ -119,31 +126,44 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         except ApiError as error:
             return {"impact_problem": FormError.of(error).on_form(()).text}
 
+    async def submitted(recent: RecentAuthenticationOf) -> tuple[ConsoleVisit, Form]:
+        operation = editor.method, editor.operation
+        return await console.submitted(editor.section, *operation, recent=recent, max_bytes=editor.max_bytes)
+
     async def open_editor(**variables: str) -> Response:
         return await show(await console.open(editor.section), variables, None)
 
     async def preview(**variables: str) -> Response:
         """Returns what the change would do, as a part of the page."""
-        visit, form = await console.submitted(editor.section, editor.method, editor.operation, recent="never")
+        visit, form = await submitted(recent="never")
         return await console.show(visit, "_impact.html", title="", **await impact(visit, variables, form))
 
     async def save(**variables: str) -> Response:
-        visit, form = await console.submitted(editor.section, editor.method, editor.operation, recent="by_caller")
+        visit, form = await submitted(recent="by_caller")
         try:
-            if editor.document is not None and (changed := editor.document.press(form)) is not None:
-                return await show(visit, variables, changed)
+            if editor.document is not None:
+                changed = await read_form(form, editor.document.press, form)
+                if changed is not None:
+                    return await show(visit, variables, changed)
         except ApiError as error:
             status = 200 if request.headers.get("HX-Request") else 422  # htmx shows no part of a refused page
-            return await show(visit, variables, form, **{**refusal(form, error).values, "status": status})
+            return await show(visit, variables, form, **{**(await refusal(form, error)).values, "status": status})
         if form.get("preview"):
             return await show(visit, variables, form, **await impact(visit, variables, form))
         await console.require_recent(visit, form)
         try:
             await send(visit, variables, form, await read_body(visit, variables, form))
         except ApiError as error:
-            return await show(visit, variables, form, **refusal(form, error).values)
+            return await show(visit, variables, form, **(await refusal(form, error)).values)
         return done(editor.next_path(variables), editor.notice)
 
     add_page(routes, "GET", editor.path, open_editor)
     add_page(routes, "POST", editor.path, save)
     add_page(routes, "POST", f"{editor.path}/preview", preview)
+
+
+async def read_form(form: Form, read: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+    """Returns ``read(*arguments)``, which parses parts of the form; of a large form in the thread for large bodies."""
+    if sum(map(len, form.values())) <= CHEAP_BYTES:
+        return read(*arguments)
+    return await parse_in_thread(partial(read, *arguments))

@@ -1,4 +1,4 @@
-"""Lists and numbers in fields of forms. A text that is no number is left to the management API, which refuses it."""
+"""Lists, numbers and texts of forms. A text that is no number is left to the management API, which refuses it."""
 
 import re
 
@@ -19,6 +19,11 @@ def split_tags(text: str) -> list[str]:
 def split_uris(text: str) -> list[str]:
     """Returns the URIs of a field with spaces or lines between them, each of them once. A URI may have commas."""
     return list(dict.fromkeys(text.split()))
+
+
+def read_text(text: str) -> str:
+    """Returns the text of a field with several lines, which browsers send with CR and LF at the end of each."""
+    return text.replace("\r\n", "\n").strip()
 
 
 def read_number(text: str) -> int | str:

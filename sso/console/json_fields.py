@@ -8,10 +8,15 @@ from sso.core.field_errors import FieldError
 from sso.perm.input.condition_notation import parse_condition
 from sso.web.body import SCHEMA_BODY, InvalidBody, parse_body
 
+MAX_INDENTED = SCHEMA_BODY.max_bytes // 8  # with spaces, which count when the field is read, it is much longer
+
 
 def json_text(value: Any) -> str:
-    """Returns the text of a field for JSON; an empty one for an empty object."""
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() if value else ""
+    """Returns the text of a field for JSON; an empty one for an empty object. A long one has no spaces."""
+    if not value:
+        return ""
+    text = orjson.dumps(value)
+    return (text if len(text) > MAX_INDENTED else orjson.dumps(value, option=orjson.OPT_INDENT_2)).decode()
 
 
 def read_object(text: str, *path: str | int) -> dict[str, Any]:

@@ -140,6 +140,8 @@ class ConsoleView:
         "never" for a form that changes nothing, only ends something, or changes how a page looks. With "by_caller" the
         fields decide: the visit refuses every change until `require_recent` was called.
         """
+        if request.content_length is not None and request.content_length <= MAX_CONSOLE_FORM:
+            max_bytes = min(max_bytes, MAX_CONSOLE_FORM)
         if max_bytes > MAX_CONSOLE_FORM:  # read a large body only if the browser is signed in
             (await self.open(section)).require(method, path)
         form = await form_fields(max_bytes, files=files)

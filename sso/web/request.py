@@ -56,7 +56,7 @@ async def read_body(
         max_values=max_values,
         repeatable=repeatable,
     )
-    return parse() if is_cheap(raw) else await _parse_in_thread(parse)
+    return parse() if is_cheap(raw) else await parse_in_thread(parse)
 
 
 async def read_raw(max_bytes: int) -> bytes:
@@ -78,11 +78,11 @@ async def read_multipart(max_bytes: int) -> dict[str, str]:
     boundary = current.mimetype_params.get("boundary", "")
     if not (boundary.isascii() and 0 < len(boundary) <= 70):
         raise InvalidBody("must have a boundary", 415, subject="Content-Type")
-    return await _parse_in_thread(partial(parse_multipart, await read_raw(max_bytes), boundary))
+    return await parse_in_thread(partial(parse_multipart, await read_raw(max_bytes), boundary))
 
 
-async def _parse_in_thread(parse: Callable[[], Parsed]) -> Parsed:
-    """Parses a costly body in a thread: the client is not authenticated yet, and must not block the event loop."""
+async def parse_in_thread(parse: Callable[[], Parsed]) -> Parsed:
+    """Parses a costly body, or a part of one, in a thread: no client may block the event loop."""
     try:
         client = client_address()
     except UnknownClient:

@@ -2,10 +2,12 @@
 
 import html
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 import orjson
 import pytest
 
+from tests.admin.conftest import Administrator
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
 from tests.kit.console_pages import PAYLOAD
@@ -95,6 +97,37 @@ def test_schema_and_role_are_made_without_json(browser: ConsoleBrowser, studio: 
     stored = query(browser.server, "SELECT condition, meta FROM roles WHERE name = 'kicker'")[0]
     assert orjson.loads(stored["condition"]) == {"or": [{"tag": "a"}, {"domain": "b.example"}], "tag": "beta"}
     assert "Test the condition" in browser.open(role)
+
+
+def test_schema_that_the_management_api_accepts_is_shown_and_saved(
+    studio: Studio, browser: ConsoleBrowser, base: str
+) -> None:
+    """With spaces, and as a form, it has more bytes than the management API accepts."""
+    rules = {f"r{number:05}": {"value": True, "description": "x" * 70} for number in range(9000)}
+    path = f"/schemas/{base.rpartition('/')[2]}"
+    admin = Administrator.of(studio.root)
+    answer = admin.request("PATCH", path, json={"private_data": {"huge": rules}})
+    assert answer.status_code == 200, answer.text
+    schema = f"{base}/schema"
+    assert "at most 150 rules" in browser.open(schema)
+    fields = browser.form(schema)
+    changed = fields["private_data"].replace('"r00007":{"value":true', '"r00007":{"value":false')
+    assert len(urlencode(fields)) > 1024 * 1024
+    assert browser.act(schema, private_data=changed) == "The schema has been saved."
+    stored = admin.data(path)["private_data"]["huge"]
+    assert stored == rules | {"r00007": rules["r00007"] | {"value": False}}
+
+
+def test_description_keeps_its_lines(browser: ConsoleBrowser, base: str) -> None:
+    path = f"{base}/roles/moderator"
+    change = "UPDATE roles SET description = $1 WHERE application_id = $2 AND name = 'moderator' RETURNING 1"
+    application_id = int(base.rpartition("/")[2])
+    assert query(browser.server, change, "First\nSecond\n\nThird", application_id)
+    browser.open(path)
+    typed = browser.form(path)["description"].replace("\n", "\r\n")  # as browsers send it
+    assert "saved" in browser.act(path, description=typed, default="1")
+    select = "SELECT description FROM roles WHERE application_id = $1 AND name = 'moderator'"
+    assert query(browser.server, select, application_id)[0][0] == "First\nSecond\n\nThird"
 
 
 def test_rules_that_the_schema_does_not_declare_stay_and_are_shown(browser: ConsoleBrowser, base: str) -> None:

@@ -11,7 +11,7 @@ from sso.perm.input.groups import MAX_GROUP_USERS
 from tests.admin.conftest import Administrator
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
-from tests.kit.console_pages import PAYLOAD, InlineCode
+from tests.kit.console_pages import PAYLOAD, InlineCode, last_entry
 from tests.perm.endpoints.conftest import Studio
 
 
@@ -288,6 +288,16 @@ def test_settings_keep_groups_that_the_administrator_may_not_see(studio: Studio)
         assert "saved" in browser.act(path, description="Changed")
     [row] = query(studio.server, "SELECT description, allow, disallow FROM projects WHERE id = $1", project)
     assert dict(row) == {"description": "Changed", **{name: [group] for name, group in hidden.items()}}
+
+
+def test_descriptions_keep_their_lines(browser: ConsoleBrowser, base: str) -> None:
+    for path in (new_group(browser, base, "With lines"), f"{base}/settings"):
+        browser.open(path)
+        assert "saved" in browser.act(path, description="First\r\nSecond")  # as browsers send it
+        browser.open(path)
+        assert browser.form(path)["description"] == "First\nSecond"
+        kind = "project" if path.endswith("/settings") else "group"
+        assert orjson.loads(str(last_entry(browser, f"{kind}.save")["after"]))["description"] == "First\nSecond"
 
 
 def test_save_of_an_older_version_is_refused(browser: ConsoleBrowser, base: str) -> None:

@@ -18,25 +18,27 @@ from sso.console.deletion_pages import (
     count_text,
 )
 from sso.console.document_forms.views import DocumentForm
-from sso.console.editor_pages import EditedRecord, EditorBody, RecordEditor, add_editor
+from sso.console.editor_pages import EditedRecord, EditorBody, RecordEditor, add_editor, read_form
 from sso.console.form_pages import Form
-from sso.console.form_values import read_number
+from sso.console.form_values import read_number, read_text
 from sso.console.list_pages import Record, Variables
 from sso.console.sections import APPLICATIONS
 from sso.console.tester_pages import add_tester
 from sso.console.user_lookup import with_user_ids
 from sso.console.users.suggestion_pages import condition_page
-from sso.console.view import ConsoleView
+from sso.console.view import MAX_CONSOLE_FORM, ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.perm.input.condition_notation import condition_text
+from sso.web.body import SCHEMA_BODY
 
 ROLE, SCHEMA = "/roles/<application_id>/<name>", "/schemas/<application_id>"
+MAX_JSON_FORM = 3 * SCHEMA_BODY.max_bytes  # the quotation marks and brackets of JSON take three bytes in a form
 
 
 async def schema_body(_visit: ConsoleVisit, form: Form, _: Variables, record: EditedRecord) -> dict[str, Any]:
     """Who may not change ``secret_data`` may not send it either, so that it is sent only if it has changed."""
-    sections = read_schema(form)
+    sections = await read_form(form, read_schema, form)
     if sections.get("secret_data") == record.values.get("secret_data"):
         sections.pop("secret_data", None)
     return sections
@@ -44,9 +46,9 @@ async def schema_body(_visit: ConsoleVisit, form: Form, _: Variables, record: Ed
 
 async def role_body(visit: ConsoleVisit, form: Form, _: Variables, _record: EditedRecord) -> dict[str, Any]:
     limit = form.get("user_limit", "").strip() or "0"
-    role = read_role(form)
+    role = await read_form(form, read_role, form)
     return {
-        "description": form.get("description", "").strip(),
+        "description": read_text(form.get("description", "")),
         "default": "default" in form,
         "params": form.get("params", "").strip(),
         "user_limit": read_number(limit),
@@ -92,6 +94,7 @@ def application_editor(
         own_page,
         body_needs_record=key == "schema",
         document=document,
+        max_bytes=MAX_JSON_FORM if document else MAX_CONSOLE_FORM,
         conditions=lambda body: [body.get("condition")],
     )
 

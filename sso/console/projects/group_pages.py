@@ -9,7 +9,7 @@ from quart import Blueprint, request
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, count_text
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Form, FormPage, add_form, new_record
-from sso.console.form_values import split_list
+from sso.console.form_values import read_text, split_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import applications_of, group_choices, name_of, path_of, project_page, read_project
 from sso.console.projects.group_form import GROUP_FORM, member_fields, read_conditions, read_users
@@ -130,7 +130,7 @@ async def _read(visit: ConsoleVisit, variables: Variables) -> EditedRecord:
 async def _body(visit: ConsoleVisit, form: Form, _variables: Variables, _: EditedRecord) -> dict[str, Any]:
     return {
         "title": form.get("title", "").strip(),
-        "description": form.get("description", "").strip(),
+        "description": read_text(form.get("description", "")),
         "tags": split_list(form.get("tags", "")),
         "conditions": [
             {**item, "condition": await with_user_ids(visit, item["condition"], f"condition_{number}")}

@@ -10,7 +10,7 @@ from quart import Blueprint, Response, request
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, and_more, count_text
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Form, FormPage, add_form, new_record
-from sso.console.form_values import split_list
+from sso.console.form_values import read_text, split_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.listing import FilterChoice
 from sso.console.projects.frame import PROJECT, applications_of, groups_of, name_of, path_of, project_page
@@ -116,7 +116,7 @@ async def _body(visit: ConsoleVisit, form: Form, variables: Variables, record: E
     return {
         "title": form.get("title", "").strip(),
         "display_name": form.get("display_name", "").strip(),
-        "description": form.get("description", "").strip(),
+        "description": read_text(form.get("description", "")),
         "aliases": split_list(form.get("aliases", "")),
         "settings": {"allowed_domains": split_list(form.get("allowed_domains", ""))},
         **{name: _listed(form, name, record.values[name], shown) for name in ("allow", "disallow")},
