@@ -1,11 +1,13 @@
 """The names by which the console shows people and records, each with its id and its page."""
 
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct, field
 
 from sso.admin.rights import AdminRight
+from sso.core.path_ids import path_id
 
 # The right that an administrator needs to see the names of records of a kind.
 RIGHTS: Mapping[str, AdminRight] = {
@@ -46,10 +48,15 @@ class RecordNames(Struct, frozen=True):
         key, noun = str(id), _NOUNS.get(kind, kind)
         if kind not in self.visible:
             return RecordName(f"{noun} {key}")
-        page = f"{_PAGES[kind]}{quote(key, safe='')}" if kind in _PAGES else ""
+        page = f"{_PAGES[kind]}{quote(path_id(key), safe='')}" if kind in _PAGES else ""
         if (kind, key) not in self.found:
             return RecordName(stored, f"deleted {noun} {key}") if stored else RecordName(f"a deleted {noun} ({key})")
         name, detail = self.found[kind, key]
         if name == key:
             return RecordName(name, page=page)
         return RecordName(name, f"{detail}, {noun} {key}" if detail not in ("", name) else f"{noun} {key}", page)
+
+
+def user_name(user: Mapping[str, Any]) -> str:
+    """Returns the name of a user of the management API. A guest has no login, and may have no nickname."""
+    return str(user["login"] or user["nick"] or user["user_id"])

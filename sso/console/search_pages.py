@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from quart import Blueprint, Response, request
 
 from sso.console.list_pages import Record
+from sso.console.record_names import user_name
 from sso.console.sections import (
     APPLICATIONS,
     AUDIT,
@@ -25,6 +26,7 @@ from sso.console.sections import (
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
+from sso.core.path_ids import path_id
 
 MAX_HITS = 5  # of a kind
 MAX_SEARCH = 100  # characters
@@ -52,7 +54,7 @@ KINDS = (
     SearchedKind(
         "Users",
         "/users",
-        lambda one: Hit(_path(USERS.path, one["user_id"]), one["login"], one["nick"]),
+        lambda one: Hit(_path(USERS.path, one["user_id"]), user_name(one), one["nick"] if one["login"] else "Guest"),
     ),
     SearchedKind(
         "Projects",
@@ -84,7 +86,7 @@ KINDS = (
         "OAuth clients",
         "/clients",
         lambda one: Hit(
-            _path(CLIENTS.path, one["client_id"]),
+            _path(CLIENTS.path, path_id(one["client_id"])),
             one["name"] or one["client_id"],
             one["client_id"] if one["name"] else "",
         ),

@@ -7,6 +7,7 @@ from sso.core.ban import BANNED, Ban
 from sso.core.errors import ApiError, RetryLater
 from sso.core.field_errors import FieldError
 from sso.core.language import Text
+from sso.core.path_ids import path_id
 
 DPOP_ALGORITHMS = f'algs="{" ".join(CLIENT_ALGORITHMS)}"'
 MAX_SHOWN_URI = 200  # characters
@@ -194,7 +195,7 @@ class UnregisteredRedirectUri(InvalidRedirectUri):
         self.developer_hint = Text(
             "For the developer: add this redirect URI to the client %(client)s.", client=client_id
         )
-        client, added = quote(client_id, safe=""), quote(uri, safe="")
+        client, added = quote(path_id(client_id), safe=""), quote(uri, safe="")
         self.developer_path = f"/console/clients/{client}?add_redirect_uri={added}"
 
 

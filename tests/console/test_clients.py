@@ -268,6 +268,16 @@ def test_waiting_client_is_approved_as_it_was_shown_or_refused(browser: ConsoleB
     assert browser.delete(f"{one}/delete")
 
 
+def test_links_to_a_client_whose_id_is_an_address_open_its_pages(browser: ConsoleBrowser) -> None:
+    agent = "https://linked.example.com/client.json"
+    path = make_waiting(browser, "linked-agent", "metadata_document", agent)
+    listed = browser.open("/console/search", params={"q": agent})
+    assert f'href="{path}"' in listed
+    page = browser.open(f"{path}/branding")
+    assert f'<a href="{path}">' in page
+    assert "saved" in browser.act(f"{path}/branding", signin_text="Hello")
+
+
 @pytest.mark.parametrize("registered_by", ["open", "metadata_document"])
 def test_client_that_is_approved_meanwhile_is_not_refused(browser: ConsoleBrowser, registered_by: str) -> None:
     path = make_waiting(browser, f"raced-{registered_by}", registered_by)

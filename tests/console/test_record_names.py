@@ -1,6 +1,8 @@
 """People and records are shown by name, as far as the administrator may see them."""
 
 from sso.console.record_names import RecordNames
+from sso.core.path_ids import path_id
+from sso.oauth.errors import UnregisteredRedirectUri
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
 from tests.perm.endpoints.conftest import Studio
@@ -30,3 +32,11 @@ def test_record_that_is_not_found_is_deleted_and_one_without_a_name_is_its_id() 
     assert names.of("application", 11).text == "application 11"  # hidden
     assert (names.of("client", "shop").text, names.of("client", "shop").title) == ("shop", "")
     assert names.of("client", "shop").page == "/console/clients/shop"
+
+
+def test_page_of_a_client_whose_id_is_an_address_has_no_slash_in_its_path() -> None:
+    agent = "https://agent.example.com/client.json"
+    names = RecordNames({("client", agent): ("Agent", "")}, frozenset({"client"}))
+    assert names.of("client", agent).page == f"/console/clients/{path_id(agent)}"
+    error = UnregisteredRedirectUri("the host is another one", "https://other.example/cb", agent)
+    assert error.developer_path.startswith(f"/console/clients/{path_id(agent)}?add_redirect_uri=")

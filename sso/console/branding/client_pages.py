@@ -13,6 +13,7 @@ from sso.console.visit import ConsoleVisit, version_of
 from sso.core.brand import Brand, CurrentBrand, parse_accent
 from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
+from sso.core.path_ids import path_id
 from sso.core.urls import origin_of
 from sso.oauth.clients.branding import EXPECTED_LOGO, has_own_logo
 from sso.web.body import ParsedBody
@@ -69,7 +70,7 @@ def client_branding_pages(console: ConsoleView, routes: Blueprint, service: Curr
             visit,
             template,
             title="Branding",
-            crumbs=[(f"{CLIENTS.path}/{client['client_id']}", client["name"] or client["client_id"])],
+            crumbs=[(f"{CLIENTS.path}/{path_id(client['client_id'])}", client["name"] or client["client_id"])],
             headers={"Content-Security-Policy": page_policy((), (origin,) if origin else (), sends_requests=True)},
             client=client,
             values=values,
