@@ -70,6 +70,18 @@ def test_user_is_created_found_while_typing_and_disabled(page: Page, server: Ser
     look(page, "deleted-user")
 
 
+def test_id_is_shown_and_selected_where_the_browser_has_no_clipboard(
+    page: Page, server: Server, administrator: str
+) -> None:
+    new_user(server, nick="Copied", user_id="7100051")
+    open_console(page, server, administrator)
+    page.goto(f"{server.base_url}/console/audit?target=7100051")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")  # as over plain http
+    page.locator("[data-copy-text='7100051']").first.dispatch_event("click")
+    expect(page.locator(".named-id", has_text="7100051").first).to_be_visible()
+    assert page.evaluate("getSelection().toString()") == "7100051"
+
+
 def test_account_of_a_player_is_opened_as_support(page: Page, server: Server, administrator: str) -> None:
     new_user(server, login="opened.by.support@example.com", nick="Opened", user_id="7100041")
     open_console(page, server, administrator)

@@ -38,21 +38,18 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy], [data-copy-text]");
   if (!button) return;
-  if (button.dataset.copyText) {
-    await navigator.clipboard.writeText(button.dataset.copyText);
-    button.classList.add("copied");
-    button.querySelector(".unseen").textContent = "Copied";
-    return;
-  }
-  const source = document.getElementById(button.dataset.copy);
-  const text = "value" in source ? source.value : source.textContent;
+  const id = button.dataset.copyText;
+  const source = id ? button.parentElement.querySelector(".named-id") : document.getElementById(button.dataset.copy);
   try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-  } catch {
+    await navigator.clipboard.writeText(id ?? ("value" in source ? source.value : source.textContent));
+  } catch {  // browsers have no clipboard for pages over plain http: the text is selected instead
+    if (id) source.style.display = "inline";
     if (source.select) source.select();
     else getSelection().selectAllChildren(source);
+    return;
   }
+  button.classList.add("copied");
+  (id ? button.querySelector(".unseen") : button).textContent = "Copied";
 });
 for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
 
