@@ -6,6 +6,7 @@ from collections.abc import Callable
 import orjson
 import pytest
 
+from sso.accounts.user_store import GUEST_LOGIN_KEY
 from tests.admin.conftest import Administrator
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import Browser, fresh_browser, new_user, query, user_id_of
@@ -82,6 +83,66 @@ def test_edit_of_a_user_who_was_changed_meanwhile_is_refused(manager: ConsoleBro
     answer = manager.submit(path, nick="Mine")
     assert (answer.status_code, "changed this in the meantime" in manager.problem) == (409, True)
     assert query(manager.server, "SELECT nick FROM users WHERE login = $1", login)[0]["nick"] == "Other"
+
+
+def test_refused_edit_keeps_its_version_so_that_later_changes_of_others_stay(
+    manager: ConsoleBrowser, login: str
+) -> None:
+    taken = new_user(manager.server)
+    path = page_of(manager, login)
+    query(manager.server, "UPDATE users SET tags = '{beta,staff}' WHERE login = $1", login)
+    for typed in (taken, login, login):
+        answer = manager.submit(path, login=typed, nick="Mine")
+        assert (answer.status_code, "changed this in the meantime" in manager.problem) == (409, True)
+    assert query(manager.server, "SELECT tags FROM users WHERE login = $1", login)[0]["tags"] == ["beta", "staff"]
+    assert page_of(manager, login) == path  # the page is loaded again
+    assert manager.act(path, nick="Mine") == "The changes have been saved."
+    assert query(manager.server, "SELECT tags FROM users WHERE login = $1", login)[0]["tags"] == ["beta", "staff"]
+
+
+def new_guest(manager: ConsoleBrowser, nick: str) -> str:
+    """Makes a user a guest. Returns the page."""
+    login = new_user(manager.server, nick="Guest")
+    user_id = user_id_of(manager.server, login)
+    columns = f"login = '', login_key = {GUEST_LOGIN_KEY}, nick = $2, tags = '{{guest}}', password_hash = NULL"
+    assert query(manager.server, f"UPDATE users SET {columns} WHERE user_id = $1 RETURNING 1", user_id, nick)
+    return f"/console/users/{user_id}"
+
+
+def test_guest_is_edited_without_the_fields_of_accounts(manager: ConsoleBrowser) -> None:
+    path = new_guest(manager, "Guest 7")
+    manager.open(path)
+    assert {"login", "email_verified"}.isdisjoint(manager.form(path))
+    assert manager.act(path, nick="Renamed", tags="guest, beta", level="3") == "The changes have been saved."
+    row = query(manager.server, "SELECT nick, tags, level FROM users WHERE user_id = $1", path.rpartition("/")[2])[0]
+    assert tuple(row) == ("Renamed", ["guest", "beta"], "3")
+    assert "New password" not in manager.open(f"{path}/security")
+
+
+@pytest.mark.parametrize("nick", ["Wanderer", ""])
+def test_guest_is_found_and_deleted_by_nickname_or_id(
+    studio: Studio, manager: ConsoleBrowser, root_browser: ConsoleBrowser, nick: str
+) -> None:
+    studio.project()
+    path = new_guest(manager, nick)
+    user_id = path.rpartition("/")[2]
+    name = nick or user_id
+    assert f'<a href="{path}"><bdi>{name}</bdi></a>' in manager.open("/console/users", params={"search": user_id})
+    assert f'<a href="{path}"><bdi>{name}</bdi>' in manager.open("/console/search", params={"q": user_id})
+    assert f"<bdi>{name}</bdi>" in root_browser.open("/console/explorer", params={"user": user_id, "rule": "any.rule"})
+    assert f'name="login" value="{user_id}"' in root_browser.open(f"{path}/roles")
+    manager.open(f"{path}/delete")
+    answer = manager.submit(f"{path}/delete", name=" ")
+    assert (answer.status_code, "Type the name as it is written here" in answer.text) == (422, True)
+    assert "has been closed" in manager.act(f"{path}/delete", name=name)
+
+
+def test_fields_for_addresses_take_those_that_browsers_do_not_know(manager: ConsoleBrowser) -> None:
+    """Browsers refuse letters beyond ASCII in fields of the type "email"; the service accepts them."""
+    login = new_user(manager.server, login="jörg@example.com")
+    for path in (page_of(manager, login), "/console/users/new", "/console/users/invitations/new"):
+        page = manager.open(path)
+        assert ('type="email"' in page, 'inputmode="email"' in page) == (False, True), path
 
 
 def test_user_is_disabled_enabled_deleted_and_kept(manager: ConsoleBrowser, login: str) -> None:

@@ -12,6 +12,7 @@ from sso.console.form_pages import Form
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.listing import FilterChoice
 from sso.console.projects.frame import MAX_CHOICES
+from sso.console.record_names import user_name
 from sso.console.role_rows import RoleRow, kept_rows, no_role_chosen, read_day
 from sso.console.sections import APPLICATIONS
 from sso.console.user_lookup import find_user_id
@@ -103,10 +104,10 @@ def _refuse_unchanged(record: EditedRecord, body: dict[str, Any]) -> None:
 async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
     application_id, user_id = variables["application_id"], variables["user_id"]
     sees_users = visit.may("GET", "/users/<user_id>")
-    login = (await visit.data("GET", "/users/<user_id>", user_id=user_id))["login"] if sees_users else ""
+    user = await visit.data("GET", "/users/<user_id>", user_id=user_id) if sees_users else None
     base = path_of(application_id)
     return {
-        "title": f"Roles of {login or f'user {user_id}'}",
+        "title": f"Roles of {user_name(user) if user else f'user {user_id}'}",
         "crumbs": [(base, record.values["application"]["name"]), (f"{base}/holders", "Users with roles")],
         "rows": [RoleRow.of(item) for item in record.values["roles"]],
         "roles": [(name, name) for name in await roles_of(visit, application_id)],

@@ -9,6 +9,7 @@ from sso.admin.user_details import EVERY_RULE
 from sso.console.explorer.query import moment_text, read_moment
 from sso.console.explorer.reasons import ReasonLine, ReasonPages
 from sso.console.form_error import FormError
+from sso.console.record_names import user_name
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
@@ -99,7 +100,7 @@ async def _find_user(visit: ConsoleVisit, text: str, field_name: str) -> tuple[s
         return text, text
     if is_user_id(text):
         try:
-            return text, (await visit.data("GET", USER, user_id=text))["login"]
+            return text, user_name(await visit.data("GET", USER, user_id=text))
         except ApiError as error:
             raise CannotExplore(FormError(error.message, 404, field_name)) from None
     try:

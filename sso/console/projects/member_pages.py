@@ -19,6 +19,7 @@ from sso.console.projects.frame import (
     project_page,
     read_project,
 )
+from sso.console.record_names import user_name
 from sso.console.role_rows import RoleRow, kept_rows, no_role_chosen, read_day
 from sso.console.sections import PROJECTS
 from sso.console.view import ConsoleView
@@ -75,13 +76,13 @@ def member_pages(console: ConsoleView, routes: Blueprint) -> None:
 async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
     project = await read_project(visit, variables["project_id"])
     base, user_id = path_of(project["id"]), variables["user_id"]
-    login, path = await _login(visit, user_id), f"{base}/members/{quote(user_id)}"
+    name, path = await _name_of_user(visit, user_id), f"{base}/members/{quote(user_id)}"
     ends = [
         f"The role {row.name}{f' at {row.place_title}' if row.place else ' in the project'}."
         for row in role_rows(stored.data["roles"], await _places(visit, project["id"]))
     ]
-    undo, crumbs = "You can undo this in the audit trail.", [(base, name_of(project)), (path, login)]
-    return Consequences(login, ends, undo, path, crumbs)
+    undo, crumbs = "You can undo this in the audit trail.", [(base, name_of(project)), (path, name)]
+    return Consequences(name, ends, undo, path, crumbs)
 
 
 REMOVAL = DeletionPage(
@@ -167,7 +168,7 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
     user_id = variables["user_id"]
     places = await _places(visit, project["id"])
     return {
-        **project_page(project, "members", await _login(visit, user_id)),
+        **project_page(project, "members", await _name_of_user(visit, user_id)),
         "rows": role_rows(record.values["roles"], places),
         "role_choices": await role_choices(visit, project["id"]),
         "places": [("", "The whole project"), *places.items()],
@@ -175,10 +176,10 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
     }
 
 
-async def _login(visit: ConsoleVisit, user_id: str) -> str:
+async def _name_of_user(visit: ConsoleVisit, user_id: str) -> str:
     if visit.may("GET", "/users/<user_id>"):
         try:
-            return str((await visit.data("GET", "/users/<user_id>", user_id=user_id))["login"])
+            return user_name(await visit.data("GET", "/users/<user_id>", user_id=user_id))
         except ApiError:
             pass  # the user was erased
     return f"User {user_id}"

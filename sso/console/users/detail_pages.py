@@ -17,6 +17,7 @@ from sso.console.deletion_pages import (
 )
 from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
 from sso.console.list_pages import Record, Variables
+from sso.console.record_names import user_name
 from sso.console.sections import EXPLORER, USERS
 from sso.console.users.form import CONFIRMED_FIELDS, changed_fields
 from sso.console.view import ConsoleView, done
@@ -122,7 +123,7 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint, deletion_days: in
 
 def user_deletion(days: int) -> DeletionPage:
     async def consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
-        login, path = stored.data["login"], own_page(variables)
+        name, path = user_name(stored.data), own_page(variables)
         sessions = await count_records(visit, SESSIONS, **variables)
         games = await count_records(visit, f"{USER}/games", **variables)
         given = await visit.data("GET", f"{USER}/assignments", **variables)
@@ -133,7 +134,7 @@ def user_deletion(days: int) -> DeletionPage:
         if places:
             ends.append(f"Roles at {and_more(places)}, when the account is erased.")
         undo = f"The account is erased after {count_text(days, 'day')}; until then you can restore it."
-        return Consequences(login, ends, undo, path, [(path, login)], asks_name=True)
+        return Consequences(name, ends, undo, path, [(path, name)], asks_name=True)
 
     return DeletionPage(USERS, "/<user_id>/delete", USER, "account", "user-deleted", own_page, consequences)
 
@@ -151,9 +152,9 @@ def _closed_notice(user: Record) -> Record:
 
 
 def frame_of(user: Record, tab: str) -> Record:
-    """Returns the values of ``users/frame.html``. A guest has no login, and a user may have no nickname."""
-    title, path = user["nick"] or user["login"] or user["user_id"], path_of(user["user_id"])
-    crumbs = [] if tab == "profile" else [(path, user["login"] or title)]
+    """Returns the values of ``users/frame.html``."""
+    title, path = user["nick"] or user_name(user), path_of(user["user_id"])
+    crumbs = [] if tab == "profile" else [(path, user_name(user))]
     return {"title": title, "crumbs": crumbs, "account": user, "base": path, "tab": tab}
 
 

@@ -11,6 +11,7 @@ from sso.console.form_values import read_number
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.listing import FilterChoice
 from sso.console.lists import read_all
+from sso.console.record_names import user_name
 from sso.console.sections import USERS
 from sso.console.users.form import changed_fields, typed_fields
 from sso.console.view import ConsoleView
@@ -47,6 +48,7 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
         choices=FILTERS,
         default_sort="login",
         page=_list_values,
+        row=lambda _visit, user: {**user, "name": user_name(user)},
     )
     add_list(console, routes, users)
 

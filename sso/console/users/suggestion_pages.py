@@ -40,4 +40,4 @@ async def _users(visit: ConsoleVisit, search: str) -> list[str]:
     if not search:
         return []
     users = await visit.data("GET", "/users", query={"search": search, "limit": str(MAX_USERS)})
-    return [user["login"] for user in users]
+    return [user["login"] or user["user_id"] for user in users]
