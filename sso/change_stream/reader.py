@@ -50,6 +50,10 @@ class StreamPage(Struct, frozen=True):
     events: list[StreamEvent]
     next: str  # the cursor after these events
 
+    def first(self, count: int) -> "StreamPage":
+        """Returns a page that ends after these events, which are at least one."""
+        return self if count == len(self.events) else StreamPage(self.events[:count], self.events[count - 1].cursor)
+
 
 class ChangeReader:
     def __init__(self, database: Database, bus: Bus) -> None:

@@ -52,17 +52,16 @@ class Feed:
 
     def all_users(self) -> Iterator[tuple[str, list[list[Any]]]]:
         """Yields pages of users, each with the version of the definition that it belongs to."""
-        after: str | None = ""
-        while after is not None:
-            body = self._get("/users", after=after, limit=PAGE_USERS)
+        for body in self._pages(limit=PAGE_USERS):
             yield body["version"], body["data"]
-            after = body["next"]
 
     def users(self, user_ids: Sequence[str]) -> list[list[Any]]:
         """Returns those of the users that exist."""
         rows: list[list[Any]] = []
         for begin in range(0, len(user_ids), MAX_IDS):
-            rows += self._get("/users", ids=",".join(user_ids[begin : begin + MAX_IDS]))["data"]
+            ids = ",".join(user_ids[begin : begin + MAX_IDS])
+            for body in self._pages(ids=ids):
+                rows += body["data"]
         return rows
 
     def find_login(self, login: str) -> list[Any] | None:
@@ -72,6 +71,13 @@ class Feed:
     def changes(self, after: str, wait_s: int) -> ChangesPage:
         body = self._get("/changes", wait_s, after=after, wait=wait_s)
         return ChangesPage(body["data"], body["missing"], body["next"], body["version"], body["now"], body["snapshot"])
+
+    def _pages(self, **query: Any) -> Iterator[dict[str, Any]]:
+        after: str | None = ""
+        while after is not None:
+            body = self._get("/users", after=after, **query)
+            yield body
+            after = body["next"]
 
     def _get(self, path: str, held_s: float = 0, **query: Any) -> dict[str, Any]:
         call = ApiCall("GET", self._path + path, read_body, query, timeout_s=self._answer_s + held_s)

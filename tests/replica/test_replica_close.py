@@ -289,5 +289,5 @@ def test_request_that_somebody_waits_for_has_a_limit_of_its_own(game: Game, monk
     with game.replica() as replica:
         assert not replica.check("999999996", "build")
         assert until(lambda: ("changes?after,wait", ANSWER_S + POLL_S) in limits)
-    assert ("users?ids", SIDE_ANSWER_S) in limits
+    assert ("users?after,ids", SIDE_ANSWER_S) in limits
     assert ("users?after,limit", ANSWER_S) in limits

@@ -1,6 +1,6 @@
 """Reads what replicas of an application keep: its definition, and rows of users."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from sso.core.errors import NotFound
 from sso.db.database import Database
@@ -37,10 +37,15 @@ class ReplicaFeed:
         version, attributes = await self._current(application_id)
         return version, await read_page(self._database, application_id, attributes, after, limit)
 
-    async def users(self, application_id: int, user_ids: Collection[str]) -> tuple[str, ReplicaUsers]:
-        """Returns the version of the definition that the rows belong to, and the users that exist."""
+    async def users(
+        self, application_id: int, user_ids: Sequence[str], *, whole: bool = False
+    ) -> tuple[str, ReplicaUsers]:
+        """Returns the version of the definition that the rows belong to, and the users that exist, in this order.
+
+        They are as many as fit into a page; with ``whole``, all of them.
+        """
         version, attributes = await self._current(application_id)
-        return version, await read_users(self._database, application_id, attributes, user_ids)
+        return version, await read_users(self._database, application_id, attributes, user_ids, whole=whole)
 
     async def _current(self, application_id: int) -> tuple[str, NamedAttributes]:
         version, known = await read_version(self._database, application_id), self._attributes.get(application_id)

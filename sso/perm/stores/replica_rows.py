@@ -6,14 +6,15 @@ Attributes that no condition of the application names are left out, and so is al
 names of public rules depend.
 """
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from sso.core.domains import domain_key
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 
 MAX_PAGE_USERS = 5000
+MAX_PAGE_BYTES = 8 * 1024 * 1024  # of rows; the user with whom a page exceeds it is its last one
 
 # The version changes with every row that the definition is read from. See `version_sql`.
 _VERSION = """concat(a.revision, '-', a.xmin, '-', p.xmin, '-', (
@@ -67,14 +68,35 @@ _USER = f"""jsonb_build_array(
     (SELECT jsonb_agg(gu.group_id ORDER BY gu.group_id) FROM group_users gu JOIN user_groups g ON g.id = gu.group_id
         WHERE gu.user_id = u.user_id AND g.project_id = CAST(:project_id AS text))
     ) || CASE WHEN u.merged_into IS NULL THEN CAST('[]' AS jsonb) ELSE jsonb_build_array(u.merged_into) END"""
-_COLUMNS = f"""SELECT max(u.user_id) AS last, count(*) AS number,
-    coalesce(string_agg(CAST({_USER} AS text), ','), '') AS rows"""
-_PAGE = Statement(
-    f"""{_COLUMNS} FROM (
-        SELECT user_id, login, login_key, tags, purchases, bans, merged_into FROM users WHERE user_id > :after
-        ORDER BY user_id LIMIT :limit) AS u"""
+
+
+def _rows_of(users: str) -> Statement:
+    """Returns the statement for a page of rows. ``users`` selects the users, sorted by ``place``.
+
+    Each user takes one of the parts of a page, and another one for each ``part_bytes`` of the row. So the LIMIT ends a
+    page with large rows early: PostgreSQL builds no row that does not fit, since no step has to sort. NULL is no limit.
+    """
+    return Statement(
+        f"""SELECT coalesce(array_agg(user_id) FILTER (WHERE part = 0), '{{}}') AS user_ids,
+            coalesce(string_agg(encoded, ',') FILTER (WHERE part = 0), '') AS rows,
+            coalesce(count(*) = CAST(:max_parts AS bigint), false) AS is_full
+        FROM (
+            SELECT user_id, encoded, generate_series(0, octet_length(encoded) / CAST(:part_bytes AS int)) AS part
+            FROM (
+                SELECT u.user_id, u.place, CAST({_USER} AS text) AS encoded
+                FROM ({users}) AS u ORDER BY u.place) AS built
+            ORDER BY place LIMIT CAST(:max_parts AS bigint)) AS parts"""
+    )
+
+
+_COLUMNS = "u.user_id, u.login, u.login_key, u.tags, u.purchases, u.bans, u.merged_into"
+_PAGE = _rows_of(
+    f"SELECT {_COLUMNS}, u.user_id AS place FROM users u WHERE u.user_id > :after ORDER BY u.user_id LIMIT :limit"
 )
-_BY_ID = Statement(f"{_COLUMNS} FROM users u WHERE u.user_id = ANY (CAST(:ids AS text[]))")
+_BY_ID = _rows_of(
+    f"""SELECT {_COLUMNS}, asked.place FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS asked (user_id, place)
+    JOIN users u ON u.user_id = asked.user_id ORDER BY asked.place"""
+)
 
 
 class NamedAttributes(NamedTuple):
@@ -93,9 +115,15 @@ class ReplicaDefinition(NamedTuple):
 
 
 class ReplicaUsers(NamedTuple):
+    """``is_full``: the page ends with its last user because of its size, and others may follow."""
+
     json: str  # rows, separated by commas
-    number: int
-    last: str
+    user_ids: list[str]  # in the order of the rows
+    is_full: bool
+
+    def unread(self, asked: Sequence[str]) -> Sequence[str]:
+        """Returns the users, of those who were asked for, whom the page has no room for."""
+        return asked[asked.index(self.user_ids[-1]) + 1 :] if self.is_full else ()
 
 
 async def read_version(runner: Runner, application_id: int) -> str | None:
@@ -112,22 +140,26 @@ async def read_definition(runner: Runner, application_id: int) -> ReplicaDefinit
 async def read_page(
     runner: Runner, application_id: int, attributes: NamedAttributes, after: str, limit: int
 ) -> ReplicaUsers:
-    """Returns the users whose ids follow ``after``."""
+    """Returns the users whose ids follow ``after``, as many as fit into a page."""
     values = {"application_id": application_id, "after": after, "limit": limit, **attributes._asdict()}
-    return _users(await runner.row(_PAGE, **values))
+    return await _read_rows(runner, _PAGE, values, MAX_PAGE_USERS)
 
 
 async def read_users(
-    runner: Runner, application_id: int, attributes: NamedAttributes, user_ids: Collection[str]
+    runner: Runner, application_id: int, attributes: NamedAttributes, user_ids: Sequence[str], *, whole: bool = False
 ) -> ReplicaUsers:
-    """Returns those of the users that exist."""
-    values = {"application_id": application_id, "ids": list(user_ids), **attributes._asdict()}
-    return _users(await runner.row(_BY_ID, **values))
+    """Returns those of the users that exist, in this order, as many as fit into a page; with ``whole``, all of them."""
+    values = {"application_id": application_id, "ids": user_ids, **attributes._asdict()}
+    return await _read_rows(runner, _BY_ID, values, None if whole else MAX_PAGE_USERS)
 
 
-def _users(row: Row | None) -> ReplicaUsers:
+async def _read_rows(
+    runner: Runner, statement: Statement, values: dict[str, Any], max_parts: int | None
+) -> ReplicaUsers:
+    part_bytes = MAX_PAGE_BYTES // MAX_PAGE_USERS
+    row = await runner.row(statement, **values, max_parts=max_parts, part_bytes=part_bytes)
     assert row is not None  # an aggregate always has one
-    return ReplicaUsers(row["rows"], row["number"], row["last"] or "")
+    return ReplicaUsers(row["rows"], row["user_ids"], row["is_full"])
 
 
 def _attributes(row: Row) -> NamedAttributes:
