@@ -8,7 +8,7 @@ Batches name no share: a batch serves many callers and is cheap.
 """
 
 from collections.abc import AsyncIterator, Hashable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 from msgspec import Struct
@@ -68,6 +68,10 @@ class ConnectionShares:
     def limit_management(self, caller: str, *, is_root: bool) -> AbstractContextManager[None]:
         """Limits the database calls of a request of a caller who manages records. Root has connections of its own."""
         return _use(self.root if is_root else self.management, (caller,))
+
+    def limit_read(self, *lanes: Hashable) -> AbstractContextManager[None]:
+        """Limits a read of much data for a request that names no share. It then uses the connections of management."""
+        return nullcontext() if current_share.get() is not None else _use(self.management, lanes)
 
     @contextmanager
     def limit_evaluation(self, *lanes: Hashable) -> Iterator[None]:

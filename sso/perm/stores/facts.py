@@ -1,28 +1,31 @@
 """Reads the facts about a user at an application that the engine needs."""
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
-
-import orjson
 
 from sso.change_stream.store import POSITION_SQL
 from sso.core.net import Address
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
-from sso.db.transaction import Row, Runner, run_pure
+from sso.db.transaction import Row, Runner
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
 from sso.perm.stores.compilation import LARGE_BYTES, CompiledApplications, read_application
 from sso.perm.stores.facts_cache import FactsVersion
-from sso.perm.stores.facts_decoding import decode_facts
+from sso.perm.stores.facts_decoding import count_characters, decode_json, decode_row
 from sso.perm.stores.facts_reader import FactsReader, UserAt
 from sso.perm.stores.facts_sql import facts_sql, version_sql
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.past_facts import PastFacts
 from sso.perm.stores.projects import count_authored
+
+FEW_PAIRS = 16  # are read at once, as a check of a few questions
+MUCH_DATA = 256 * 1024  # characters of a user's own data, which take milliseconds to read
+MAX_REMEMBERED = 10_000  # users with much data
 
 _COLUMNS = {"user_id": "text", "application_id": "int"}
 _FACTS = BatchStatement(facts_sql("{items}"), columns=_COLUMNS)
@@ -73,6 +76,7 @@ class StoredFacts(FactsReader):
         self._version = Batch(database, _VERSION)
         self._facts = Batch(database, _FACTS_AND_VERSION)
         self._applications = CompiledApplications(database)
+        self._much_data: set[UserAt] = set()  # had much data at the application when they were last read
         self.past = PastFacts(database, self._applications)
 
     async def load(self, user_id: str, application_id: int, address: Address | None) -> LoadedFacts | None:
@@ -103,6 +107,9 @@ class StoredFacts(FactsReader):
 
     async def read(self, user_id: str, application_id: int) -> VersionedFacts | None:
         """Facts about a user who was merged into another one are those about that one."""
+        pair = user_id, application_id
+        if pair in self._much_data:  # not in a statement of others, which would take as long
+            return (await self.read_pairs((pair,))).get(pair)
         epoch = self._database.epoch
         row = await self._facts(user_id=user_id, application_id=application_id)
         if row is None:
@@ -113,12 +120,21 @@ class StoredFacts(FactsReader):
     async def read_pairs(self, pairs: Collection[UserAt]) -> dict[UserAt, VersionedFacts]:
         """Reads the facts about several users with one statement, without applications that do not exist."""
         epoch = self._database.epoch
-        rows = dict(await _read_pairs(self._database, _FACTS_AND_VERSION, pairs))
+        with self._turn(pairs):
+            rows = dict(await _read_pairs(self._database, _FACTS_AND_VERSION, pairs))
         read = {pair: await self._decode(*pair, row, epoch) for pair, row in rows.items()}
         for pair, row in rows.items():
             if row["merged_into"] is not None:
                 read[pair] = await self._of_alias(row["merged_into"], pair[1]) or read[pair]
         return read
+
+    def _turn(self, pairs: Collection[UserAt]) -> AbstractContextManager[None]:
+        """Limits the connections for many users, or for users with much data, to one for each application."""
+        if len(pairs) <= FEW_PAIRS and self._much_data.isdisjoint(pairs):
+            return nullcontext()
+        applications = {application_id for _, application_id in pairs}
+        others = applications - {CENTRAL_APPLICATION_ID}  # where callers have their rights
+        return self._database.shares.limit_read(*(("application", item) for item in others or applications))
 
     async def _of_alias(self, user_id: str, application_id: int) -> VersionedFacts | None:
         """Without a version: it would be that of another user than the one whom the cache has the facts for."""
@@ -131,10 +147,19 @@ class StoredFacts(FactsReader):
 
     async def _decode(self, user_id: str, application_id: int, row: Row, epoch: int) -> VersionedFacts:
         application = await self._applications.load(application_id, row["revision"])
-        size = _json_bytes(row)
-        facts = await run_pure(self._database, size > LARGE_BYTES, decode_facts, row, user_id, None)
-        loaded = LoadedFacts(application, facts, row["known"], row["app_name"], row["app_settings"], size)
+        facts = await decode_row(self._database, row, user_id, None)
+        self._remember_size((user_id, application_id), len(row["record"] or ""))
+        settings, size = decode_json(row["app_settings"]), count_characters(row)
+        loaded = LoadedFacts(application, facts, row["known"], row["app_name"], settings, size)
         return VersionedFacts(self._version_of(row, epoch), loaded, row["position"])
+
+    def _remember_size(self, pair: UserAt, size: int) -> None:
+        if size <= MUCH_DATA:
+            self._much_data.discard(pair)
+            return
+        if len(self._much_data) >= MAX_REMEMBERED:
+            self._much_data.clear()
+        self._much_data.add(pair)
 
     async def read_compiled(self, runner: Runner, application_id: int, revision: int) -> CompiledApplication:
         """Returns the compiled schema and roles of a revision that a transaction sees.
@@ -153,7 +178,7 @@ async def read_facts(
 ) -> PermissionFacts | None:
     """Returns the facts as a transaction sees them now, or None if the application does not exist."""
     row = await runner.row(_FACTS.statement, user_id=[user_id], application_id=[application_id])
-    return None if row is None else decode_facts(row, user_id, address)
+    return None if row is None else await decode_row(runner, row, user_id, address)
 
 
 async def read_fact_rows(runner: Runner, pairs: Sequence[tuple[str, int]]) -> dict[tuple[str, int], FactsRow]:
@@ -168,14 +193,8 @@ async def read_fact_rows(runner: Runner, pairs: Sequence[tuple[str, int]]) -> di
 
 
 async def _fact_row(runner: Runner, user_id: str, row: Row) -> FactsRow:
-    is_large = _json_bytes(row) > LARGE_BYTES
-    facts = await run_pure(runner, is_large, decode_facts, row, user_id, None)
-    return FactsRow(facts, row["known"], row["revision"], is_large)
-
-
-def _json_bytes(row: Row) -> int:
-    """Returns the size of the user's own data with the projects."""
-    return len(orjson.dumps([row["record"], row["home"], row["projects"]]))
+    facts = await decode_row(runner, row, user_id, None)
+    return FactsRow(facts, row["known"], row["revision"], count_characters(row) > LARGE_BYTES)
 
 
 async def _read_pairs(

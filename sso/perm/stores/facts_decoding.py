@@ -2,25 +2,43 @@
 
 from typing import Any
 
+import orjson
+
 from sso.core.ban import read_bans
 from sso.core.net import Address
-from sso.db.transaction import Row
+from sso.db.transaction import Row, Runner, run_pure
 from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
 from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts
 from sso.perm.engine.user_facts import UserFacts
+from sso.perm.stores.compilation import LARGE_BYTES
+
+
+async def decode_row(runner: Runner, row: Row, user_id: str, address: Address | None) -> PermissionFacts:
+    """Returns the facts about a user at this address. Large ones are decoded in a thread of ``runner``."""
+    return await run_pure(runner, count_characters(row) > LARGE_BYTES, decode_facts, row, user_id, address)
+
+
+def count_characters(row: Row) -> int:
+    """Returns the length of the columns that may be large."""
+    return len(row["record"] or "") + len(row["home"] or "") + len(row["projects"] or "")
 
 
 def decode_facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:
-    """Returns the facts about a user at this address."""
     user = UserFacts.from_login(user_id, row["login"], tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address)
+    record, home, projects = decode_json(row["record"]), decode_json(row["home"]), decode_json(row["projects"])
     return PermissionFacts(
         user=user,
-        own=decode_own_record({**(row["record"] or {}), "roles": row["roles"]}),
+        own=decode_own_record({**(record or {}), "roles": decode_json(row["roles"])}),
         removed=row["removed"],
-        home=_project(row["home"], user_id) if row["home"] else None,
-        projects=tuple(_project(project, user_id) for project in row["projects"] or ()),
-        bans=read_bans(row["bans"]),
+        home=_project(home, user_id) if home else None,
+        projects=tuple(_project(project, user_id) for project in projects or ()),
+        bans=read_bans(decode_json(row["bans"])),
     )
+
+
+def decode_json(text: str | None) -> Any:
+    """Returns the value of a column of JSON, which is selected as text."""
+    return None if text is None else orjson.loads(text)
 
 
 def _project(stored: dict[str, Any], user_id: str) -> ProjectFacts:

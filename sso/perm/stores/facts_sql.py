@@ -7,7 +7,8 @@ _PRESENT_PROJECT_APPLICATIONS = """(
 def facts_sql(items: str, suffix: str = "", more: str = "") -> str:
     """Selects the facts about each user and application of ``items``, a table ``item`` with ``n`` and both ids.
 
-    ``more`` is added to the selected columns.
+    ``more`` is added to the selected columns. JSON is selected as text, because it may be so large that it has to be
+    decoded in a thread.
 
     ``suffix`` is added to the names of the tables; ``project_applications`` is then one of them. Project access is
     reported with the central application only, so memberships are read only for it.
@@ -29,18 +30,20 @@ def facts_sql(items: str, suffix: str = "", more: str = "") -> str:
             SELECT coalesce(jsonb_agg(jsonb_build_array(m.level, m.resource, m.role, m.expired, m.ttl)
                 ORDER BY m.position), '[]')
             FROM project_members{suffix} m WHERE m.project_id = p.id AND m.user_id = item.user_id))"""
-    return f"""SELECT item.n, u.login, u.tags, u.purchases, u.bans, u.user_id IS NOT NULL AS known, a.removed,
-        a.revision, a.settings AS app_settings, a.name AS app_name,
-        (SELECT jsonb_build_object('login', r.login, 'public_data', r.public_data, 'private_data', r.private_data,
-            'secret_data', r.secret_data)
+    return f"""SELECT item.n, u.login, u.tags, u.purchases, CAST(u.bans AS text) AS bans,
+        u.user_id IS NOT NULL AS known, a.removed, a.revision, a.name AS app_name,
+        CAST(a.settings AS text) AS app_settings,
+        (SELECT CAST(jsonb_build_object('login', r.login, 'public_data', r.public_data, 'private_data', r.private_data,
+            'secret_data', r.secret_data) AS text)
          FROM user_records{suffix} r
          WHERE r.user_id = item.user_id AND r.application_id = item.application_id) AS record,
-        (SELECT jsonb_agg(jsonb_build_object('name', s.name, 'expired', s.expired, 'ttl', s.ttl) ORDER BY s.position)
+        (SELECT CAST(jsonb_agg(jsonb_build_object('name', s.name, 'expired', s.expired, 'ttl', s.ttl)
+            ORDER BY s.position) AS text)
          FROM role_assignments{suffix} s
          WHERE s.user_id = item.user_id AND s.application_id = item.application_id) AS roles,
-        (SELECT {project} FROM projects{suffix} p WHERE p.id = a.project_id) AS home,
+        (SELECT CAST({project} AS text) FROM projects{suffix} p WHERE p.id = a.project_id) AS home,
         CASE WHEN item.application_id = 1 THEN
-            (SELECT jsonb_agg({project}) FROM projects{suffix} p
+            (SELECT CAST(jsonb_agg({project}) AS text) FROM projects{suffix} p
              WHERE p.id IN (SELECT m.project_id FROM project_members{suffix} m WHERE m.user_id = item.user_id))
         END AS projects{more}
     FROM {items}

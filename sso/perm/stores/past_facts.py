@@ -1,10 +1,6 @@
 """Loads the facts about a user at an application as they were at a past moment."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
-
-import orjson
 
 from sso.core.errors import NotFound
 from sso.core.field_errors import FieldError, FieldPath
@@ -13,12 +9,11 @@ from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.transaction import Row
 from sso.perm.engine.compiled_application import CompiledApplication
-from sso.perm.engine.facts import PermissionFacts
-from sso.perm.stores.compilation import LARGE_BYTES, CompiledApplications
-from sso.perm.stores.facts_decoding import decode_facts
+from sso.perm.stores.compilation import CompiledApplications
+from sso.perm.stores.facts_decoding import decode_json, decode_row
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.past_applications import PastApplications
-from sso.perm.stores.past_facts_sql import JSON_FACTS, LATEST, PAST_FACTS
+from sso.perm.stores.past_facts_sql import LATEST, PAST_FACTS
 
 
 class PastFacts:
@@ -57,8 +52,8 @@ class PastFacts:
                 application = await self._load_application(row, application_id, at, caller)
                 if application is not None:
                     break
-        facts, settings = await self._decode(row, user_id, address)
-        return LoadedFacts(application, facts, row["known"], row["app_name"], settings)
+        facts = await decode_row(self._database, row, user_id, address)
+        return LoadedFacts(application, facts, row["known"], row["app_name"], decode_json(row["app_settings"]))
 
     async def _load_application(
         self, row: Row, application_id: int, at: int, caller: str
@@ -69,17 +64,6 @@ class PastFacts:
             return await self._past_applications.load(application_id, commit_id, at, caller)
         present = await self._applications.load(application_id, row["revision"])
         return present if present.version == row["revision"] else None
-
-    async def _decode(self, row: Row, user_id: str, address: Address | None) -> tuple[PermissionFacts, dict[str, Any]]:
-        """Returns the facts and the settings of the application. Large JSON is decoded in a thread."""
-        if sum(len(row[column] or "") for column in JSON_FACTS) < LARGE_BYTES:
-            return _decode(row, user_id, address)
-        return await self._database.run_in_thread(_decode, row, user_id, address)
-
-
-def _decode(row: Row, user_id: str, address: Address | None) -> tuple[PermissionFacts, dict[str, Any]]:
-    decoded: Mapping[str, Any] = {**row, **{name: row[name] and orjson.loads(row[name]) for name in JSON_FACTS}}
-    return decode_facts(decoded, user_id, address), decoded["app_settings"]
 
 
 def _check(row: Row, at: int, path: FieldPath) -> None:

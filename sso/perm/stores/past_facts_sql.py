@@ -8,7 +8,6 @@ the rows that have no such version.
 from sso.db.statement import Statement
 from sso.perm.stores.facts_sql import application_sql, facts_sql
 
-JSON_FACTS = ("bans", "app_settings", "record", "roles", "home", "projects")  # columns of `facts_sql`
 LATEST = 253402300799  # the end of the year 9999, which every function for times accepts
 
 _USERS = "ARRAY[CAST(:user_id AS text)]"
@@ -67,7 +66,7 @@ _APPLICATION_COMMIT = """(
     ORDER BY c.at, c.id LIMIT 1)"""
 
 # Always returns one row; without ``n`` if the application did not exist. ``now`` and ``since`` are the limits of ``at``
-# in Unix seconds. JSON is selected as text, because it may be so large that it has to be decoded in a thread.
+# in Unix seconds.
 PAST_FACTS = Statement(
     f"""WITH {_at_user("users", "''")},
     {_at_user("user_records", "CAST(t.application_id AS text)")},
@@ -82,8 +81,7 @@ PAST_FACTS = Statement(
     {_at("projects", _PROJECTS, f"t.id = ANY ({_PROJECTS})", "t.id", "''")},
     {_at("user_groups", _PROJECTS, f"t.project_id = ANY ({_PROJECTS})", "t.project_id", "t.id")},
     facts AS ({facts_sql(_ITEM, "_at")})
-    SELECT n, login, tags, purchases, known, removed, revision, app_name,
-        {", ".join(f"CAST({column} AS text) AS {column}" for column in JSON_FACTS)},
+    SELECT facts.*,
         {_APPLICATION_COMMIT} AS application_commit,
         CAST(floor(extract(epoch FROM clock_timestamp())) AS bigint) AS now,
         CAST(floor(extract(epoch FROM history.since)) AS bigint) AS since

@@ -1,0 +1,100 @@
+"""Reads of much data leave the event loop and the connections to others."""
+
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+import pytest
+import trio
+
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.perm.stores import compilation
+from sso.perm.stores.facts import FEW_PAIRS, MUCH_DATA, StoredFacts
+from sso.perm.stores.loaded_facts import LoadedFacts
+from tests.kit.conditions import until_true
+from tests.kit.open_database import open_database
+
+_SETUP = (
+    "INSERT INTO applications (application_id, name) OVERRIDING SYSTEM VALUE VALUES (10, 'ten'), (11, 'eleven')",
+    "INSERT INTO users (user_id, login, login_key) VALUES ('1', 'ann@x.org', 'ann@x.org')",
+)
+
+
+async def change(tx: Transaction, statements: list[Statement]) -> None:
+    for statement in statements:
+        await tx.value(statement)
+
+
+async def load(facts: StoredFacts, user_id: str) -> LoadedFacts:
+    loaded = await facts.load(user_id, 10, None)
+    assert loaded is not None
+    return loaded
+
+
+def add_data(user_id: str, size: int) -> Statement:
+    return Statement(
+        f"""INSERT INTO user_records (user_id, application_id, public_data)
+        VALUES ('{user_id}', 10, jsonb_build_object('x', repeat('x', {size})))"""
+    )
+
+
+async def test_large_json_of_facts_is_decoded_in_a_thread(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[bool] = []  # for each large JSON, whether it was decoded in another thread
+    loads = orjson.loads
+
+    def loads_seen(text: str | bytes) -> Any:
+        if len(text) > compilation.LARGE_BYTES:
+            threads.append(threading.current_thread() is not threading.main_thread())
+        return loads(text)
+
+    monkeypatch.setattr(orjson, "loads", loads_seen)  # before connections are opened, which remember it
+    async with open_database(dsn, 2) as database:
+        await database.transaction(change, [*map(Statement, _SETUP), add_data("1", 2 * compilation.LARGE_BYTES)])
+        facts = StoredFacts(database)
+        assert (await load(facts, "1")).is_large
+        assert len(await facts.load_pairs([("1", 10), ("2", 10)], None)) == 2
+    assert threads == [True, True]
+
+
+@pytest.fixture
+async def pool(dsn: str) -> AsyncIterator[Database]:
+    """A database with two connections for management."""
+    async with open_database(dsn, 8) as database:
+        await database.transaction(change, [Statement(sql) for sql in _SETUP])
+        yield database
+
+
+def many_pairs() -> list[tuple[str, int]]:
+    return [(str(number), 10) for number in range(FEW_PAIRS + 1)]
+
+
+async def test_read_of_many_users_waits_for_the_turn_of_its_application(pool: Database) -> None:
+    facts = StoredFacts(pool)
+    pairs = many_pairs()
+    async with trio.open_nursery() as nursery, pool.shares.management.turn((("application", 10),)):
+        nursery.start_soon(facts.load_pairs, pairs, None)
+        await until_true(lambda: len(pool.shares.management) == 1)
+        assert len(await facts.load_pairs(pairs[:FEW_PAIRS], None)) == FEW_PAIRS
+        assert len(await facts.load_pairs([(user_id, 11) for user_id, _ in pairs], None)) == len(pairs)
+        assert len(pool.shares.management) == 1
+    with pool.shares.limit_management("user 1", is_root=False):
+        async with pool.shares.management.turn((("application", 10),)):  # this request has another turn
+            assert len(await facts.load_pairs(pairs, None)) == len(pairs)
+
+
+async def test_read_of_much_data_is_no_part_of_a_batch(pool: Database) -> None:
+    facts = StoredFacts(pool)
+    await pool.transaction(change, [add_data("1", 2 * MUCH_DATA)])
+    await load(facts, "1")
+    async with trio.open_nursery() as nursery, pool.shares.management.turn((("application", 10),)):
+        nursery.start_soon(load, facts, "1")
+        await until_true(lambda: len(pool.shares.management) == 1)
+        await load(facts, "2")
+        assert len(pool.shares.management) == 1
+    await pool.transaction(change, [Statement("DELETE FROM user_records")])
+    await load(facts, "1")
+    async with pool.shares.management.turn((("application", 10),)):
+        assert (await load(facts, "1")).json_bytes < MUCH_DATA
