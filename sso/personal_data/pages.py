@@ -1,10 +1,12 @@
 """Forms of the account page for the export and the deletion of the account, and the page that keeps a closed one."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import AsyncGenerator, Mapping
 from datetime import datetime
 from itertools import groupby
-from typing import Any
+from typing import IO, Any
 
+import trio
 from quart import Blueprint, Response
 
 from sso.accounts.account_page.notices import account_url
@@ -31,6 +33,7 @@ FILE_NAME = "account-data.json"
 ARCHIVE_NAME = "account-data.zip"
 WITHOUT_GAMES, ASK_AGAIN = "without", "again"  # values of the field ``games``
 EXPORTS, EXPORT_WINDOW_S = 5, 3600  # for one user
+PART_BYTES = 256 * 1024  # of an archive, that are in memory
 
 
 class DataSection:
@@ -80,7 +83,7 @@ def personal_data_pages(
             return await account.show(session, retry_problem(TooManyAttempts(wait_s)), "export")
         if game_export is None:
             return _file(await export_user(database, user_id), "application/json", FILE_NAME)
-        return _file(await game_exports.archive(user_id, game_export), "application/zip", ARCHIVE_NAME)
+        return _archive(await game_exports.archive(user_id, game_export))
 
     @routes.post("/delete")
     async def delete() -> Response:
@@ -108,7 +111,21 @@ def personal_data_pages(
     return routes
 
 
-def _file(content: bytes, content_type: str, name: str) -> Response:
+def _archive(archive: IO[bytes]) -> Response:
+    response = _file(_parts(archive), "application/zip", ARCHIVE_NAME)
+    response.content_length = archive.seek(0, os.SEEK_END)
+    response.timeout = None  # for the whole response: each part has its own
+    archive.seek(0)
+    return response
+
+
+async def _parts(archive: IO[bytes]) -> AsyncGenerator[bytes]:
+    with archive:
+        while part := await trio.to_thread.run_sync(archive.read, PART_BYTES):
+            yield part
+
+
+def _file(content: bytes | AsyncGenerator[bytes], content_type: str, name: str) -> Response:
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     return Response(content, content_type=content_type, headers=headers)
 

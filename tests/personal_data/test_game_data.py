@@ -64,6 +64,7 @@ def wait_until_ready(browser: Browser) -> str:
 def download(browser: Browser) -> dict[str, Any]:
     answer = browser.submit("/account/export")
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/zip"), answer.text
+    assert int(answer.headers["Content-Length"]) == len(answer.content)
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         return {name: json.loads(archive.read(name)) for name in archive.namelist()}
 

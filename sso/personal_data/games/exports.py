@@ -2,7 +2,9 @@
 
 import zipfile
 from collections.abc import Sequence
-from io import BytesIO
+from contextlib import ExitStack
+from tempfile import TemporaryFile
+from typing import IO
 
 import orjson
 import trio
@@ -38,7 +40,7 @@ class GameExports:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._started = WindowLimiter("game export", MAX_STARTED, START_WINDOW_S)
-        self._archives = trio.CapacityLimiter(1)  # an archive is held in memory
+        self._archives = trio.CapacityLimiter(1)  # that are written at a time
 
     async def read(self, user_id: str) -> GameExport:
         return GameExport(await read_export(self._database, user_id))
@@ -64,19 +66,24 @@ class GameExports:
         await add_export(tx, user_id, applications)
         return 0
 
-    async def archive(self, user_id: str, export: GameExport) -> bytes:
-        """Returns a ZIP file: the data of the account, an index of what games were asked, and their answers."""
+    async def archive(self, user_id: str, export: GameExport) -> IO[bytes]:
+        """Returns an open ZIP file: the data of the account, an index of what games were asked, and their answers.
+
+        It is not in memory, so that clients which take long to read it hold none. The caller closes it.
+        """
         account = await export_user(self._database, user_id)
         names = file_names(export.requests)
         index = [_entry(request, names.get(request.id)) for request in export.requests]
         async with self._archives:
-            buffer = BytesIO()
-            with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-                await _add(archive, ACCOUNT_FILE, account)
-                await _add(archive, INDEX_FILE, orjson.dumps(index, option=orjson.OPT_INDENT_2))
-                for request_id, name in names.items():
-                    await _add(archive, name, (await read_content(self._database, request_id)).encode())
-            return buffer.getvalue()
+            with ExitStack() as stack:
+                file = stack.enter_context(TemporaryFile())
+                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                    await _add(archive, ACCOUNT_FILE, account)
+                    await _add(archive, INDEX_FILE, orjson.dumps(index, option=orjson.OPT_INDENT_2))
+                    for request_id, name in names.items():
+                        await _add(archive, name, (await read_content(self._database, request_id)).encode())
+                stack.pop_all()  # it stays open
+                return file
 
 
 async def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
