@@ -19,7 +19,7 @@ from sso.perm.changes.size_limits import MAX_CONDITION_NODES
 from sso.perm.changes.writer import PermissionWriter, WriteMode
 from sso.perm.engine.records import RoleRecord
 from sso.perm.input.schema import MAX_ROLES
-from sso.perm.stores import facts
+from sso.perm.stores import facts_decoding
 from sso.perm.stores.compilation import LARGE_BYTES
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.locks import lock_application
@@ -90,7 +90,8 @@ async def test_write_of_a_large_record_leaves_the_event_loop_to_others(
     """The application is small."""
     database: Database = services.database
     await database.transaction(_add_small)
-    functions = (facts, "decode_facts"), (record_comparison, "compute_permissions"), (record_comparison, "as_list")
+    comparison = (record_comparison, "compute_permissions"), (record_comparison, "as_list")
+    functions = (facts_decoding, "decode_facts"), *comparison
     threads = {name: _record_threads(monkeypatch, module, name) for module, name in functions}
     writer = PermissionWriter(database, StoredFacts(database))
     for _ in range(2):  # the second time, the record is large before the write as well
