@@ -12,7 +12,8 @@ from sso.db.transaction import Row
 FACTOR_S = 180 * 86400
 MAX_FACTORS = 50  # for one user
 
-# A batch has one value for each column of an item, so a text has all digests of a device. The latest use of one counts.
+# All digests of a device are one text, separated by spaces: an item has one value for each column. The digest that was
+# used last decides.
 _DIGESTS = "CAST(string_to_array(item.digests, ' ') AS bytea[])"
 _RECOGNIZE = BatchStatement(
     f"""SELECT item.n, max(k.expires) < now() + make_interval(secs => life - 86400)

@@ -81,7 +81,7 @@ def _sign_in(credentials: SharedCredentials[Any], failures: int, retries: int) -
     """Needs the lock. ``failures`` are those at the time when the caller began to wait for it."""
     shared = credentials.shared
     if shared.error is not None and shared.failures > failures:
-        raise shared.error
+        raise shared.error.with_traceback(None)  # otherwise each caller would add its own to it
     try:
         headers = yield from run_calls(credentials.headers(), retries)
     except ClientError as error:

@@ -24,7 +24,7 @@ from sso.telemetry.counters import DELIVERIES
 
 LEASE_S = 60.0  # longer than an attempt may take, except for a mail, which renews its lease
 RELEASE_S = 2.0
-STORE_PAUSE_S = 5.0  # after a result that could not be stored
+DATABASE_PAUSE_S = 5.0  # after an item that could not be read, or whose result could not be stored
 
 Item = TypeVar("Item")
 log = structlog.get_logger()
@@ -72,7 +72,7 @@ class QueuedDelivery(ABC, Generic[Item]):
 
     @abstractmethod
     async def send(self, item: Item) -> Failure | None:
-        """Returns None if the item was accepted. Every error is a failure."""
+        """Returns None if the item was accepted. Every error is a failure, except errors of the database."""
 
     @abstractmethod
     async def finish(self, due: Due[Item]) -> None:
@@ -143,7 +143,7 @@ class DueQueue:
                 await self._record_failure(delivery, due, failure)
         except DatabaseError as error:  # another attempt follows when the lease is over, or given back
             log.warning("queue.store_failed", queue=delivery.name, reason=str(error))
-            await trio.sleep(STORE_PAUSE_S)
+            await trio.sleep(DATABASE_PAUSE_S)
         finally:
             self._in_flight[delivery, due.receiver] -= 1
             self._in_flight += Counter()  # removes the receivers without deliveries
@@ -156,8 +156,8 @@ class DueQueue:
             return Failure("the last attempt was interrupted", can_be_retried=False)
         try:
             return await delivery.send(due.item)
-        except DatabaseError as error:
-            return Failure("the database did not answer", log_fields={"error": str(error)})
+        except DatabaseError:  # the receiver is not to blame, and something may have been stored
+            raise
         except Exception as error:  # one item must not stop the others
             return Failure(_reason(error))
 

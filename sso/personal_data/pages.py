@@ -33,7 +33,7 @@ FILE_NAME = "account-data.json"
 ARCHIVE_NAME = "account-data.zip"
 WITHOUT_GAMES, ASK_AGAIN = "without", "again"  # values of the field ``games``
 EXPORTS, EXPORT_WINDOW_S = 5, 3600  # for one user
-PART_BYTES = 256 * 1024  # of an archive, that are in memory
+PART_BYTES = 256 * 1024  # an archive is read in such parts
 
 
 class DataSection:

@@ -11,14 +11,12 @@ import trio
 
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
-from sso.change_stream.reader import StreamPage
 from sso.change_stream.sequencer import TOPIC
 from sso.change_stream.store import number_events
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.db.clock_sync import measure_clock
 from sso.db.database import Database
-from sso.db.errors import DeadlineExceeded
 from sso.db.statement import Statement
 from sso.services import Services, build
 from sso.webhooks import operations
@@ -210,26 +208,6 @@ async def test_address_of_the_connection_is_checked(
     assert stored is not None
     assert stored.problem == "the address of the host is not allowed"
     assert receiver.deliveries == []
-
-
-async def test_webhook_whose_events_cannot_be_read_is_tried_after_a_pause(
-    services: Services, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    webhook = await add(services, receiver.url)
-    await record(services.database, "ann")
-
-    async def read(*_: object) -> StreamPage:
-        raise DeadlineExceeded("no answer")
-
-    monkeypatch.setattr(services.change_reader, "read", read)
-    async with sending(services):
-
-        async def has_failed() -> bool:
-            stored = await get_webhook(services.database, webhook.webhook_id)
-            return stored is not None and stored.problem == "the database did not answer"
-
-        await eventually(has_failed)
-    assert await DeliveryStore(services.database, services.keyring).claim() is None
 
 
 def test_pauses_grow_and_the_first_is_short() -> None:

@@ -198,13 +198,8 @@ def login_pages(
             return see_other("/login")
         outcome = await mail_code(factors, challenge.user)
         if isinstance(outcome, FormProblem):
-            return await show_code_form(
-                challenge.user,
-                form.get("next"),
-                problem=outcome.text,
-                status=outcome.status,
-                headers=outcome.headers,
-            )
+            told: dict[str, Any] = {"problem": outcome.text, "status": outcome.status, "headers": outcome.headers}
+            return await show_code_form(challenge.user, form.get("next"), **told)
         return await show_code_form(challenge.user, form.get("next"), notice=outcome)
 
     @routes.post("/logout")
@@ -212,12 +207,15 @@ def login_pages(
         form = await form_fields()
         response = see_other("/login" + next_query(form.get("next")))
         session, visit = await visitor.session(may_enrol=True, may_accept=True), read_cookie(VISIT_COOKIE)
-        if session and is_own_form(visit, form.get("csrf")):  # at the second factor: the earlier session goes on
+        if session and is_own_form(visit, form.get("csrf")):  # at the second factor
             await sessions.drop_challenge(visit)
-            delete_cookie(response, VISIT_COOKIE)
-            return response
-        if session:
+            flow = await find_flow(form.get("next"))
+            if flow and not flow.accepts(session):  # the sign-in form is shown, and the earlier session goes on
+                delete_cookie(response, VISIT_COOKIE)
+                return response
+        elif session:
             check_csrf(session.secret, form.get("csrf"))
+        if session:
             await sessions.end(session.user.user_id, session.id)
         elif visit:
             check_csrf(visit, form.get("csrf"))

@@ -40,7 +40,7 @@ class GameExports:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._started = WindowLimiter("game export", MAX_STARTED, START_WINDOW_S)
-        self._archives = trio.CapacityLimiter(1)  # that are written at a time
+        self._archives = trio.CapacityLimiter(1)  # one is written at a time
 
     async def read(self, user_id: str) -> GameExport:
         return GameExport(await read_export(self._database, user_id))
@@ -69,7 +69,7 @@ class GameExports:
     async def archive(self, user_id: str, export: GameExport) -> IO[bytes]:
         """Returns an open ZIP file: the data of the account, an index of what games were asked, and their answers.
 
-        It is not in memory, so that clients which take long to read it hold none. The caller closes it.
+        A client that reads it slowly takes no memory. The caller closes it.
         """
         account = await export_user(self._database, user_id)
         names = file_names(export.requests)
