@@ -96,9 +96,9 @@ class ReplicaResource:
 
     async def _list_named(self, application_id: int, ids: Sequence[str], after: str | None) -> AdminResponse:
         """Without ``after``, the caller may not know of pages, and take the users of the next one for missing ones."""
-        asked = sorted({user_id for user_id in ids if after is None or user_id > after})
-        version, users = await self._feed.users(application_id, asked)
-        has_more = bool(users.unread(asked))
+        requested = sorted({user_id for user_id in ids if after is None or user_id > after})
+        version, users = await self._feed.users(application_id, requested)
+        has_more = bool(users.unread(requested))
         if has_more and after is None:
             raise FieldError(("ids",), TOO_LARGE)
         return self._page(version, users, has_more=has_more)

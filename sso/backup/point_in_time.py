@@ -135,6 +135,7 @@ def _copy(backup: BaseBackup, target: Path, progress: Callable[[int, int], None]
 def _recovery_settings(wal: ArchivedWal | None, until: datetime.datetime | None) -> dict[str, str]:
     settings = {
         "archive_mode": "off",
+        "wal_keep_size": "1TB",  # what this server writes is archived by the service, from its new timeline
         "restore_command": restore_command(wal.folder) if wal else "false",
         "recovery_target_action": "promote",
         "recovery_target_timeline": str(wal.timelines[-1]) if wal and len(wal.timelines) > 1 else "current",

@@ -88,8 +88,14 @@ def restore_database(dsn: str, archive: ArchiveReader, progress: Callable[[int, 
     """Restores the database in one transaction, then migrates it to this program's schema, and postpones erasures."""
     moment = moment_of(archive.manifest.created)
     postgres_tools.restore(dsn, archive.dump(progress))
-    migrate(dsn)
-    return postpone_erasures(dsn, moment)
+    try:
+        migrate(dsn)
+        return postpone_erasures(dsn, moment)
+    except Exception as error:
+        raise BackupError(
+            f"the restored database is not complete: {error}. "
+            "Do not start the service with it: empty it, and restore again"
+        ) from error
 
 
 def restore_keys(settings: Settings, secrets: Secrets) -> None:

@@ -48,7 +48,7 @@ class PermissionChangeRecorder:
         have changed all the same, by application.
         """
         too_long = [change for change in changes if change.size > MAX_EVENT_SIZE]
-        counts = Counter(unevaluated) | Counter(change.application_id for change in too_long)
+        counts = {**Counter(change.application_id for change in too_long), **unevaluated}
         summaries = [
             Change(ChangeType.APPLICATION_CHANGED, application_id=application_id, data={"users": users})
             for application_id, users in sorted(counts.items())

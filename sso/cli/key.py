@@ -181,7 +181,7 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
 
 
 def _show_waiting(progress: Progress, count: int) -> None:
-    progress.show(f"waiting for {count} transactions that began before")
+    progress.show(f"open transactions that must end first: {count}")
 
 
 def _has_wal_archive(settings: "Settings") -> bool:

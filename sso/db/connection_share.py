@@ -49,6 +49,7 @@ class ShareUse(Struct, frozen=True):
 
 
 current_share: ContextVar[ShareUse | None] = ContextVar("current_share", default=None)
+_reads_for_sign_in: ContextVar[bool] = ContextVar("reads_for_sign_in", default=False)
 
 
 class ConnectionShares:
@@ -71,7 +72,8 @@ class ConnectionShares:
 
     def limit_read(self, *lanes: Hashable) -> AbstractContextManager[None]:
         """Limits a read of much data for a request that names no share. It then uses the connections of management."""
-        return nullcontext() if current_share.get() is not None else _use(self.management, lanes)
+        is_free = _reads_for_sign_in.get() or current_share.get() is not None
+        return nullcontext() if is_free else _use(self.management, lanes)
 
     @contextmanager
     def limit_evaluation(self, *lanes: Hashable) -> Iterator[None]:
@@ -105,6 +107,16 @@ class ConnectionShares:
         if outer is not None and outer.share is self.root:
             return self.limit_evaluation(*lanes)
         return _use(self.merges, (*(outer.lanes if outer else ()), *lanes), is_merge=True)
+
+
+@contextmanager
+def reads_for_sign_in() -> Iterator[None]:
+    """A sign-in reads the facts about its own user only, and does not wait for the turn of other reads."""
+    token = _reads_for_sign_in.set(True)
+    try:
+        yield
+    finally:
+        _reads_for_sign_in.reset(token)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
+from sso.db.connection_share import reads_for_sign_in
 from sso.db.database import Database
 from sso.db.transaction import run_pure
 from sso.perm.credentials.service_jwt import ServiceJwts
@@ -70,7 +71,8 @@ class LoginRules:
             raise Banned(ban, self._appeal_url)
         permissions: dict[str, list[str]] = {}
         for application_id in application_ids:
-            loaded = await self._facts.load(user.user_id, application_id, address)
+            with reads_for_sign_in():
+                loaded = await self._facts.load(user.user_id, application_id, address)
             if loaded is None or loaded.is_removed:
                 raise LoginNotAllowed
             PERMISSION_CHECKS.add("login")

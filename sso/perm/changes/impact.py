@@ -125,12 +125,14 @@ class Impact(Struct, frozen=True):
     def _sampling_warnings(self) -> list[str]:
         return [
             f"application {application_id}: {_number(count)} users may be affected; "
-            f"not all of them were evaluated, and at most {MAX_EXAMPLES} are shown"
+            f"not all of them are listed, and at most {MAX_EXAMPLES}"
             for application_id, count in sorted(self.unevaluated.items())
         ]
 
 
 def _number(count: int) -> str:
+    if not count:  # rounded
+        return f"fewer than {COUNTED_IN:,}"
     return f"at least {count:,}" if count >= MAX_COUNTED_USERS else f"{count:,}"
 
 

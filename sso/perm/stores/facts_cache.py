@@ -14,7 +14,7 @@ from sso.perm.stores.loaded_facts import LoadedFacts
 
 MAX_ENTRIES = 4096
 MAX_BYTES = 16 * 1024 * 1024  # estimated
-MAX_SHARE = 4  # an entry has at most this part of the bytes: a larger one would displace too many others
+LARGEST_ENTRIES = 4  # so many of the largest entries fill the cache: a larger one would displace too many others
 MAX_ADDRESSES = 4  # of one user, at an application with conditions on addresses
 ENTRY_BYTES = 4096  # an estimate of the objects of one entry, without the user's own data
 
@@ -52,7 +52,7 @@ class FactsCache:
         self._entries: OrderedDict[tuple[str, int], _Entry] = OrderedDict()
         self._max_entries = max_entries
         self._max_bytes = max_bytes
-        self._max_entry_bytes = max_bytes // MAX_SHARE
+        self._max_entry_bytes = max_bytes // LARGEST_ENTRIES
         self._bytes = 0
 
     def __len__(self) -> int:

@@ -121,9 +121,9 @@ class ReplicaUsers(NamedTuple):
     user_ids: list[str]  # in the order of the rows
     is_full: bool
 
-    def unread(self, asked: Sequence[str]) -> Sequence[str]:
-        """Returns the users, of those who were asked for, whom the page has no room for."""
-        return asked[asked.index(self.user_ids[-1]) + 1 :] if self.is_full else ()
+    def unread(self, requested: Sequence[str]) -> Sequence[str]:
+        """Returns the users, of those who were requested, whom the page has no room for."""
+        return requested[requested.index(self.user_ids[-1]) + 1 :] if self.is_full else ()
 
 
 async def read_version(runner: Runner, application_id: int) -> str | None:

@@ -8,6 +8,7 @@ import orjson
 import pytest
 import trio
 
+from sso.db.connection_share import reads_for_sign_in
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -93,6 +94,8 @@ async def test_read_of_much_data_is_no_part_of_a_batch(pool: Database) -> None:
         nursery.start_soon(load, facts, "1")
         await until_true(lambda: len(pool.shares.management) == 1)
         await load(facts, "2")
+        with reads_for_sign_in():
+            await load(facts, "1")
         assert len(pool.shares.management) == 1
     await pool.transaction(change, [Statement("DELETE FROM user_records")])
     await load(facts, "1")
