@@ -210,7 +210,8 @@ def login_pages(
         if session and is_own_form(visit, form.get("csrf")):  # at the second factor
             await sessions.drop_challenge(visit)
             flow = await find_flow(form.get("next"))
-            if flow and not flow.accepts(session):  # the sign-in form is shown, and the earlier session goes on
+            # The sign-in form is shown, and the earlier session goes on.
+            if session.must_enrol or (flow and not flow.accepts(session)):
                 delete_cookie(response, VISIT_COOKIE)
                 return response
         elif session:
