@@ -79,6 +79,16 @@ def test_another_account_at_the_second_factor_leaves_the_earlier_session(server:
     assert browser.http.get("/account/history").status_code == 303
 
 
+def test_another_account_at_the_second_factor_ends_a_session_that_would_be_continued(
+    server: Server, oidc: Site
+) -> None:
+    browser, other = new_browser(server).sign_in(), new_browser(server, totp_secret=TOTP_SECRET)
+    page = follow(browser, type_password(browser, browser.authorize(oidc, prompt="login"), login=other.login))
+    answer = browser.submit(page, {"next": "/account/history"})
+    assert answer.headers["Location"] == "/login?next=/account/history"
+    assert asks_to_sign_in(follow(browser, answer))
+
+
 def test_form_action_allows_the_client_only_during_its_authorization(server: Server, site: Site) -> None:
     browser = new_browser(server)
     page = browser.authorize(site)
