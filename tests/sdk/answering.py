@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from select import select
 from threading import Event, Thread
 
 LOGIN = {"status": "OK", "user_id": "1000", "nick": "Ann", "token": "long"}
@@ -28,16 +29,33 @@ def signing_out() -> Iterator[tuple[str, list[str]]]:
 
 
 @contextmanager
-def answering(answer: Callable[[str], tuple[int, str]]) -> Iterator[str]:
-    """Answers each POST with the status and the text for its path. Yields the address."""
+def answering(
+    answer: Callable[[str], tuple[int, str]],
+    left: Callable[[str, bool], None] = lambda path, has_waited: None,
+    pause_s: float = 0,
+) -> Iterator[str]:
+    """Answers each POST with the status and the text for its path, after a pause before the text. Yields the address.
+
+    When a program closes a connection, `left` gets the last path on it and whether the program has waited for the text.
+    """
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        path = ""
+        has_waited = True
+
+        def handle(self) -> None:
+            with suppress(ConnectionError):
+                super().handle()
+            left(self.path, self.has_waited)
+
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             status, text = answer(self.path)
             self.send_response(status)
             self.send_header("Content-Length", str(len(text.encode())))
             self.end_headers()
+            self.has_waited = select([self.connection], [], [], pause_s)[0] == []
             self.wfile.write(text.encode())
 
         def log_message(self, *_: object) -> None:

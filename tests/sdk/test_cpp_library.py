@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 from pathlib import Path
+from threading import Event
 
 import pytest
 import segno
@@ -13,10 +14,11 @@ import segno
 from sdk.contract.packages import SDK
 from sdk.contract.runner import SCENARIOS, play
 from tests.kit.long_tests import takes_long
-from tests.sdk.answering import signing_out
+from tests.sdk.answering import LOGIN, answering, signing_out
 
 PARTS = SDK / "cpp/build/sso_parts"
 LINK = "https://sso.example.com/?gsid=0c7c0f0e-4f0e-4f5c-9d1f-6f8f2b0f7a11"
+OK = (200, json.dumps({"status": "OK"}))
 needs_build = pytest.mark.skipif(not PARTS.exists(), reason="the package cpp is not built: run scripts/sdk")
 
 
@@ -113,6 +115,60 @@ def test_sign_out_is_not_undone_by_a_sign_in_that_still_runs() -> None:
     with signing_out() as (base_url, paths):
         assert run("sign_out", base_url) == ["cancelled", "nothing", "no player"]
     assert "/proxy/api/logout" in paths
+
+
+@needs_build
+@pytest.mark.parametrize(
+    ("part", "answer", "ended_tokens"),
+    [
+        ("late_ticket", (200, json.dumps(LOGIN)), 2),  # the stored one, and that of the answer
+        ("late_resume", (401, json.dumps({"status": "ERROR", "error": "the token has ended"})), 1),
+    ],
+)
+def test_answer_that_comes_while_a_sign_out_runs_is_not_used(part: str, answer: tuple[int, str], ended_tokens: int) -> None:
+    calls = ("/proxy/api/ticket", "/proxy/api/login")
+    paths: list[str] = []
+    is_read = Event()
+
+    def answer_to(path: str) -> tuple[int, str]:
+        paths.append(path)
+        if path == "/answer_is_read":
+            is_read.wait(60)
+        return answer if path in calls else OK
+
+    def left(path: str, has_waited: bool) -> None:
+        if path in calls:
+            is_read.set()
+
+    with answering(answer_to, left) as base_url:
+        assert run(part, base_url) == ["cancelled", "nothing"]
+    assert paths.count("/proxy/api/logout") == ended_tokens
+
+
+@needs_build
+def test_second_sign_out_does_not_end_the_request_of_the_first() -> None:
+    has_begun, has_signed_out, has_left = Event(), Event(), Event()
+    waited: list[bool] = []
+
+    def answer(path: str) -> tuple[int, str]:
+        if path == "/signed_out_twice":
+            has_signed_out.set()
+        elif path == "/logout_has_begun":
+            has_begun.wait(60)
+        elif path == "/proxy/api/logout":
+            has_begun.set()
+            has_signed_out.wait(60)
+        return OK
+
+    def left(path: str, has_waited: bool) -> None:
+        if path == "/proxy/api/logout":
+            waited.append(has_waited)
+            has_left.set()
+
+    with answering(answer, left, pause_s=0.3) as base_url:  # a request that was cancelled ends with the headers
+        run("sign_out_twice", base_url)
+        assert has_left.wait(60)
+    assert waited == [True]
 
 
 @needs_build

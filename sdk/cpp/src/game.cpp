@@ -85,7 +85,7 @@ struct Game::State {
         return next;
     }
 
-    // Forgets the player and the stored token, which it returns, and ends all calls that run.
+    // Forgets the player and the stored token, which it returns, and ends the calls that run, but not other sign-outs.
     std::optional<std::string> forget(bool& removed) {
         const std::lock_guard<std::mutex> token_guard(token_lock);
         const auto token = store->get(token_name);
@@ -114,7 +114,7 @@ struct Game::State {
             const std::lock_guard<std::mutex> guard(token_lock);
             if (!call.signed_out) return use(player_of(body, store->set(token_name, token)), call);
         }
-        log_out(token, nullptr);
+        log_out(token);
         return signed_out_meanwhile();
     }
 
@@ -124,8 +124,8 @@ struct Game::State {
         if (!call.signed_out) store->set(token_name, std::nullopt);
     }
 
-    void log_out(const std::string& token, const std::atomic<bool>* cancelled) const {
-        post(base_url + "/proxy/api/logout", JsonWriter().add("token", token).str(), {}, sign_out_s, cancelled);
+    void log_out(const std::string& token) const {
+        post(base_url + "/proxy/api/logout", JsonWriter().add("token", token).str(), {}, sign_out_s, nullptr);
     }
 
     Exchange ask(const char* path, const JsonWriter& body, const Call& call) const {
@@ -137,8 +137,16 @@ struct Game::State {
         return keep(exchange.answer.body, call);
     }
 
-    Result<Player> with_browser(const SignIn& how, const JsonWriter& body, const Headers& headers) {
-        Call call(*this);
+    // Runs a call that signs the player in. After a sign-out it fails as cancelled, whatever the service has answered.
+    template <class Work>
+    Result<Player> run(const Work& work) {
+        const Call call(*this);
+        const Result<Player> result = work(call);
+        if (!result && call.signed_out) return signed_out_meanwhile();
+        return result;
+    }
+
+    Result<Player> with_browser(const SignIn& how, const JsonWriter& body, const Headers& headers, const Call& call) {
         const auto session = Session::open(base_url, body, headers, how.sign, call.cancelled);
         if (!session) return session.failure();
         std::optional<Stages> stages;
@@ -152,6 +160,42 @@ struct Game::State {
         const auto signed_in = keep(*result, call);
         session->close(signed_in ? "Success" : "Error");
         return signed_in;
+    }
+
+    Result<Player> with_stored_token(int tries, const Call& call) {
+        const auto token = store->get(token_name);
+        if (!token || token->empty()) return sign_in_needed("nothing is stored, or it cannot be read");
+        while (true) {
+            const Exchange exchange = ask("/proxy/api/login", fields().add("token", *token), call);
+            if (exchange.broken == Broken::no && exchange.answer.status == 401) {  // after 403 the token has not ended
+                drop_token(call);
+                return sign_in_needed(exchange.answer.body["error"].text());
+            }
+            const auto result = accept(exchange, call);
+            if (result) return result;
+            if (result.failure().reason != Reason::unavailable || --tries <= 0) return result;  // the token stays
+            if (!wait(1, call.cancelled)) return Failure{Reason::cancelled, "the player gave up", "", {}};
+        }
+    }
+
+    Result<Player> as_guest(const Call& call) {
+        const auto stored = store->get(guest_key_name);
+        const auto key = stored ? Key::from_pem(*stored) : Key::new_guest_key();
+        if (!key || (!stored && !store->set(guest_key_name, key->pem()))) {
+            return Failure{Reason::invalid, "the key of the device cannot be read or stored", "", {}};
+        }
+        const std::string body = fields()
+                                     .add("public_key", key->public_key())
+                                     .add("ts", static_cast<std::int64_t>(std::time(nullptr)))
+                                     .add("nonce", new_nonce())
+                                     .str();
+        const Exchange exchange =
+            post(base_url + "/proxy/api/guest", body, {"Request-Sign: " + key->sign(body)}, request_s, &call.cancelled);
+        if (exchange.broken == Broken::no && exchange.answer.status == 404) {
+            return Failure{Reason::no_guests, "the service has no guests", "", {}};
+        }
+        if (exchange.broken != Broken::no || exchange.answer.body["status"].text() != "OK") return failure_of(exchange);
+        return use(player_of(exchange.answer.body, true), call);  // a guest comes back by its key: no token is stored
     }
 };
 
@@ -168,56 +212,31 @@ void Game::cancel() {
     for (State::Call* call : state_->running) call->cancelled = true;
 }
 
-Result<Player> Game::sign_in(const SignIn& how) { return state_->with_browser(how, state_->fields(), {}); }
+Result<Player> Game::sign_in(const SignIn& how) {
+    return state_->run([&](const State::Call& call) { return state_->with_browser(how, state_->fields(), {}, call); });
+}
 
 Result<Player> Game::link(const SignIn& how) {
     const auto guest = state_->current_player();
     if (!guest || !guest->guest) return sign_in_needed("sign the guest in first");
-    return state_->with_browser(how, state_->fields().add("link", "1"), state_->headers_of(*guest));
+    const JsonWriter fields = state_->fields().add("link", "1");
+    const Headers headers = state_->headers_of(*guest);
+    return state_->run([&](const State::Call& call) { return state_->with_browser(how, fields, headers, call); });
 }
 
 Result<Player> Game::resume(int tries) {
-    State::Call call(*state_);
-    const auto token = state_->store->get(token_name);
-    if (!token || token->empty()) return sign_in_needed("nothing is stored, or it cannot be read");
-    while (true) {
-        const Exchange exchange = state_->ask("/proxy/api/login", state_->fields().add("token", *token), call);
-        if (exchange.broken == Broken::no && exchange.answer.status == 401) {  // 403 does not mean that the token has ended
-            state_->drop_token(call);
-            return sign_in_needed(exchange.answer.body["error"].text());
-        }
-        const auto result = state_->accept(exchange, call);
-        if (result) return result;
-        if (result.failure().reason != Reason::unavailable || --tries <= 0) return result;  // the token stays
-        if (!wait(1, call.cancelled)) return Failure{Reason::cancelled, "the player gave up", "", {}};
-    }
+    return state_->run([&](const State::Call& call) { return state_->with_stored_token(tries, call); });
 }
 
 Result<Player> Game::sign_in_as_guest() {
-    State::Call call(*state_);
-    const auto stored = state_->store->get(guest_key_name);
-    const auto key = stored ? Key::from_pem(*stored) : Key::new_guest_key();
-    if (!key || (!stored && !state_->store->set(guest_key_name, key->pem()))) {
-        return Failure{Reason::invalid, "the key of the device cannot be read or stored", "", {}};
-    }
-    const std::string body = state_->fields()
-                                 .add("public_key", key->public_key())
-                                 .add("ts", static_cast<std::int64_t>(std::time(nullptr)))
-                                 .add("nonce", new_nonce())
-                                 .str();
-    const Exchange exchange = post(state_->base_url + "/proxy/api/guest", body, {"Request-Sign: " + key->sign(body)},
-                                   request_s, &call.cancelled);
-    if (exchange.broken == Broken::no && exchange.answer.status == 404) {
-        return Failure{Reason::no_guests, "the service has no guests", "", {}};
-    }
-    if (exchange.broken != Broken::no || exchange.answer.body["status"].text() != "OK") return failure_of(exchange);
-    return state_->use(player_of(exchange.answer.body, true), call);  // a guest comes back by its key: no token is stored
+    return state_->run([&](const State::Call& call) { return state_->as_guest(call); });
 }
 
 Result<Player> Game::sign_in_with_ticket(const std::string& provider, const std::string& ticket) {
-    State::Call call(*state_);
     const JsonWriter fields = state_->fields().add("provider", provider).add("ticket", ticket);
-    return state_->accept(state_->ask("/proxy/api/ticket", fields, call), call);
+    return state_->run([&](const State::Call& call) {
+        return state_->accept(state_->ask("/proxy/api/ticket", fields, call), call);
+    });
 }
 
 Result<bool> Game::may(std::int64_t application_id, const std::string& rule) {
@@ -236,10 +255,7 @@ Result<bool> Game::may(std::int64_t application_id, const std::string& rule) {
 Result<Done> Game::sign_out() {
     bool removed = false;
     const auto token = state_->forget(removed);
-    if (token && !token->empty()) {
-        State::Call call(*state_);
-        state_->log_out(*token, &call.cancelled);
-    }
+    if (token && !token->empty()) state_->log_out(*token);  // a second sign-out does not end this request
     if (!removed) return Failure{Reason::invalid, "the stored token cannot be removed", "", {}};
     return Done{};
 }

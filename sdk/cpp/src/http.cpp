@@ -50,7 +50,7 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* tar
     return size * count;
 }
 
-// Is called about once a second while nothing happens.
+// libcurl calls it about once a second while nothing happens.
 int on_progress(void* target, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
     const auto& received = *static_cast<const Received*>(target);
     const Request& request = received.request;

@@ -19,7 +19,7 @@ constexpr int lost = 0, refused = -1;  // instead of a close code
 
 enum Opcode : unsigned char { text_frame = 1, close_frame = 8, ping_frame = 9, pong_frame = 10 };
 
-// Is called about once a second while a connection is opened.
+// libcurl calls it about once a second while it opens a connection.
 int on_progress(void* stopped, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
     return *static_cast<const std::atomic<bool>*>(stopped) ? 1 : 0;
 }

@@ -1,10 +1,13 @@
 // Prints the parts of the library that the contract does not reach: sso_parts qr TEXT, sso_parts store FOLDER,
-// sso_parts json TEXT, or sso_parts sign_out BASE_URL.
+// sso_parts json TEXT, or, for players who sign out, sso_parts PART BASE_URL.
 #include <clocale>
+#include <functional>
+#include <future>
 #include <iostream>
 #include <map>
 #include <thread>
 
+#include "http.hpp"
 #include "json.hpp"
 #include "sso/game.hpp"
 #include "sso/qr.hpp"
@@ -44,6 +47,7 @@ int rewrite(const std::string& text) {
 class Memory : public sso::Store {
 public:
     std::optional<std::string> get(const std::string& name) override {
+        if (reading) reading();
         const auto found = values.find(name);
         return found == values.end() ? std::nullopt : std::optional<std::string>(found->second);
     }
@@ -53,7 +57,15 @@ public:
         return true;
     }
     std::map<std::string, std::string> values{{"token", "short"}};
+    std::function<void()> reading;
 };
+
+void print(const sso::Result<sso::Player>& player) {
+    std::cout << (player ? "signed in" : sso::name_of(player.failure().reason)) << '\n';
+}
+
+// The service answers when it has seen something.
+void ask(const std::string& base_url, const char* path) { sso::post(base_url + path, "{}", {}, 60, nullptr); }
 
 // Signs out while a sign-in waits for its result.
 int sign_out(const std::string& base_url) {
@@ -65,9 +77,44 @@ int sign_out(const std::string& base_url) {
     how.show_link = [&](const std::string&, const std::string&) { leaving = std::thread([&game] { game.sign_out(); }); };
     const auto player = game.sign_in(how);
     leaving.join();
-    std::cout << (player ? "signed in" : sso::name_of(player.failure().reason)) << '\n'
-              << stored.get("token").value_or("nothing") << '\n'
+    print(player);
+    std::cout << stored.get("token").value_or("nothing") << '\n'
               << (game.may(10, "chat.write") ? "a player" : "no player") << '\n';
+    return 0;
+}
+
+// A call gets its answer while a sign-out runs, which has begun to read the stored token.
+int late_answer(const std::string& base_url, sso::Result<sso::Player> (*call)(sso::Game&)) {
+    auto store = std::make_unique<Memory>();
+    Memory& stored = *store;
+    sso::Game game(base_url, {}, std::move(store));
+    std::future<sso::Result<sso::Player>> running;
+    bool has_begun = false;
+    stored.reading = [&] {
+        if (has_begun) return;
+        has_begun = true;
+        running = std::async(std::launch::async, call, std::ref(game));
+        ask(base_url, "/answer_is_read");
+    };
+    game.sign_out();
+    print(running.get());
+    std::cout << stored.get("token").value_or("nothing") << '\n';
+    return 0;
+}
+
+sso::Result<sso::Player> use_ticket(sso::Game& game) { return game.sign_in_with_ticket("steam", "1"); }
+
+sso::Result<sso::Player> use_token(sso::Game& game) { return game.resume(); }
+
+// The player signs out twice. The second time, the request of the first time still runs.
+int sign_out_twice(const std::string& base_url) {
+    sso::Game game(base_url, {}, std::make_unique<Memory>());
+    std::thread first([&game] { game.sign_out(); });
+    ask(base_url, "/logout_has_begun");
+    game.sign_out();
+    game.cancel();
+    ask(base_url, "/signed_out_twice");
+    first.join();
     return 0;
 }
 }  // namespace
@@ -77,5 +124,8 @@ int main(int count, char** arguments) {
     const std::string part = arguments[1];
     if (part == "json") return rewrite(arguments[2]);
     if (part == "sign_out") return sign_out(arguments[2]);
+    if (part == "late_ticket") return late_answer(arguments[2], use_ticket);
+    if (part == "late_resume") return late_answer(arguments[2], use_token);
+    if (part == "sign_out_twice") return sign_out_twice(arguments[2]);
     return part == "qr" ? draw(arguments[2]) : store(arguments[2]);
 }

@@ -90,11 +90,13 @@ public:
     // Asks whether the player may do something.
     Result<bool> may(std::int64_t application_id, const std::string& rule);
     // Forgets the player and ends the sign-in. The key of a guest stays: it is the only way back to its progress. It also
-    // ends all calls that run, so that none signs the player in again.
+    // ends the calls that run, but not another sign-out, so that none signs the player in again. It waits for the service
+    // for three seconds at most.
     Result<Done> sign_out();
 
-    // Ends all calls that run, within about a second: the player gave up. A sign-in with a browser then tells the service,
-    // for three seconds at most. A name that the system cannot resolve takes as long as the system lets it.
+    // Ends the calls that run, but not a sign-out, within about a second: the player gave up. A sign-in with a browser then
+    // tells the service, for three seconds at most. A name that the system cannot resolve takes as long as the system lets
+    // it.
     void cancel();
 
 private:

@@ -142,6 +142,10 @@ void USsoSubsystem::SignIn(const FSsoRequest& Request, FSsoCallbacks Callbacks)
 			Self.GaveUp.reset();
 			if (!Result || Began != Self.SignOuts)
 			{
+				if (Result) // it may have stored its token after the sign-out
+				{
+					Self.SignOut();
+				}
 				if (Callbacks.Failed)
 				{
 					Callbacks.Failed(FailureFrom(Result ? Cancelled : Result.failure()));
