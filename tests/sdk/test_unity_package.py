@@ -21,7 +21,7 @@ def run(*arguments: str) -> list[str]:
 
 
 def test_tests_of_the_package_pass() -> None:
-    assert len(run()) == 12
+    assert len(run()) == 13
 
 
 @pytest.mark.parametrize(("size", "event"), [(1000, "signed_in"), (2_000_000, "failed")])

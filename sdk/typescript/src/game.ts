@@ -58,34 +58,19 @@ export class Game {
 
   /** Signs the player in with a browser. */
   async signIn(options: SignInOptions): Promise<Player> {
-    return this.withBrowser(options, {}, {});
+    return this.untilSignOut((signOuts) => this.withBrowser(options, {}, {}, signOuts));
   }
 
   /** Signs a guest in with a browser. The player keeps what the guest has. */
   async link(options: SignInOptions): Promise<Player> {
     if (!this.player?.guest) throw new SignInFailed("sign_in_needed", "sign the guest in first");
     const headers = { Authorization: `Bearer ${this.player.jwt}`, Factor: String(this.fields.factor ?? "") };
-    return this.withBrowser(options, { link: "1" }, headers);
+    return this.untilSignOut((signOuts) => this.withBrowser(options, { link: "1" }, headers, signOuts));
   }
 
   /** Signs the player in with the stored token, without a browser. */
   async resume(options: { tries?: number } = {}): Promise<Player> {
-    const signOuts = this.signOuts;
-    const token = await this.alone(() => this.store.get(TOKEN));
-    if (token === null) throw new SignInFailed("sign_in_needed", "nothing is stored");
-    for (let left = options.tries ?? 3; ; left -= 1) {
-      try {
-        const answer = await this.ask("/proxy/api/login", { token });
-        if (answer.status !== 401) return await this.accept(answer, signOuts); // after 403 the token has not ended
-        await this.storeToken(null, signOuts);
-        throw new SignInFailed("sign_in_needed", failureOf(answer.status, answer.body).message);
-      } catch (error) {
-        const isAway = error instanceof SignInFailed && error.reason === "unavailable";
-        if (!isAway || left <= 1) throw error; // the token stays for the next start
-      }
-      await sleep(1);
-      if (signOuts !== this.signOuts) throw signedOut();
-    }
+    return this.untilSignOut((signOuts) => this.withStoredToken(options.tries ?? 3, signOuts));
   }
 
   /** Gets new tokens before the present ones end. */
@@ -95,24 +80,14 @@ export class Game {
 
   /** Signs a guest in with the key of this device, which is made at the first call. */
   async signInAsGuest(): Promise<Player> {
-    const signOuts = this.signOuts;
-    // Overlapping calls share one key.
-    const key = (this.pendingGuestKey ??= this.guestKey().finally(() => (this.pendingGuestKey = null)));
-    const signer = await guestSigner(await key);
-    const proof = { public_key: signer.publicKey, ts: Math.floor(Date.now() / 1000), nonce: newNonce() };
-    const body = JSON.stringify({ ...this.fields, ...proof });
-    const headers = { "Request-Sign": await signer.sign(body) };
-    const answer = await firstAnswer(`${this.baseUrl}/proxy/api/guest`, body, headers);
-    if (answer.status === 404) throw new SignInFailed("no_guests", "the service has no guests");
-    if (answer.body.status !== "OK") throw failureOf(answer.status, answer.body);
-    if (signOuts !== this.signOuts) throw signedOut();
-    return (this.player = playerOf(answer.body)); // a guest comes back by its key, so no token is stored
+    return this.untilSignOut((signOuts) => this.asGuest(signOuts));
   }
 
   /** Signs the player in with the ticket of a store. */
   async signInWithTicket(provider: string, ticket: unknown): Promise<Player> {
-    const signOuts = this.signOuts;
-    return this.accept(await this.ask("/proxy/api/ticket", { provider, ticket }), signOuts);
+    return this.untilSignOut(async (signOuts) =>
+      this.accept(await this.ask("/proxy/api/ticket", { provider, ticket }), signOuts),
+    );
   }
 
   /** Asks whether the player may do something. */
@@ -139,12 +114,22 @@ export class Game {
     if (token !== null) await this.logOut(token);
   }
 
+  /** Runs a call that signs the player in. After a sign-out it fails as cancelled, whatever the service has answered. */
+  private async untilSignOut(call: (signOuts: number) => Promise<Player>): Promise<Player> {
+    const signOuts = this.signOuts;
+    try {
+      return await call(signOuts);
+    } catch (error) {
+      throw error instanceof SignInFailed && signOuts !== this.signOuts ? signedOut() : error;
+    }
+  }
+
   private async withBrowser(
     options: SignInOptions,
     fields: Record<string, string>,
     headers: Record<string, string>,
+    signOuts: number,
   ): Promise<Player> {
-    const signOuts = this.signOuts;
     const signal = options.signal ?? new AbortController().signal;
     const sign = options.sign ?? false;
     const session = await Session.register(this.baseUrl, { ...this.fields, ...fields }, headers, { sign, signal });
@@ -160,6 +145,38 @@ export class Game {
     } finally {
       stages?.close();
     }
+  }
+
+  private async withStoredToken(tries: number, signOuts: number): Promise<Player> {
+    const token = await this.alone(() => this.store.get(TOKEN));
+    if (token === null) throw new SignInFailed("sign_in_needed", "nothing is stored");
+    for (let left = tries; ; left -= 1) {
+      try {
+        const answer = await this.ask("/proxy/api/login", { token });
+        if (answer.status !== 401) return await this.accept(answer, signOuts); // after 403 the token has not ended
+        await this.storeToken(null, signOuts);
+        throw new SignInFailed("sign_in_needed", failureOf(answer.status, answer.body).message);
+      } catch (error) {
+        const isAway = error instanceof SignInFailed && error.reason === "unavailable";
+        if (!isAway || left <= 1) throw error; // the token stays for the next start
+      }
+      await sleep(1);
+      if (signOuts !== this.signOuts) throw signedOut();
+    }
+  }
+
+  private async asGuest(signOuts: number): Promise<Player> {
+    // Overlapping calls share one key.
+    const key = (this.pendingGuestKey ??= this.guestKey().finally(() => (this.pendingGuestKey = null)));
+    const signer = await guestSigner(await key);
+    const proof = { public_key: signer.publicKey, ts: Math.floor(Date.now() / 1000), nonce: newNonce() };
+    const body = JSON.stringify({ ...this.fields, ...proof });
+    const headers = { "Request-Sign": await signer.sign(body) };
+    const answer = await firstAnswer(`${this.baseUrl}/proxy/api/guest`, body, headers);
+    if (answer.status === 404) throw new SignInFailed("no_guests", "the service has no guests");
+    if (answer.body.status !== "OK") throw failureOf(answer.status, answer.body);
+    if (signOuts !== this.signOuts) throw signedOut();
+    return (this.player = playerOf(answer.body)); // a guest comes back by its key, so no token is stored
   }
 
   private async guestKey(): Promise<string> {

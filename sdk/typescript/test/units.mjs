@@ -114,6 +114,27 @@ test("a sign-out is not undone by a call that still runs", async () => {
   }
 });
 
+test("a call that fails because of a sign-out is cancelled", async () => {
+  const calls = {
+    login: (game) => game.resume({ tries: 1 }),
+    ticket: (game) => game.signInWithTicket("steam", "1"),
+    guest: (game) => game.signInAsGuest(),
+    getGsidResult: (game) => game.signIn({ onLink: () => undefined }),
+  };
+  for (const [path, call] of Object.entries(calls)) {
+    for (const status of [401, 403, 500]) {
+      const game = new Game("http://sso", { store: slowStore({ token: "t1" }) });
+      globalThis.fetch = async (url) => {
+        if (url.endsWith("/getGsid")) return json({ status: "OK", gsid: "g", match: "brave otter" });
+        if (!url.endsWith(path)) return json({ status: "OK" });
+        await game.signOut();
+        return json({ status: "ERROR", error: "the token has ended" }, status);
+      };
+      await assert.rejects(call(game), { reason: "cancelled" }, `${path} ${status}`);
+    }
+  }
+});
+
 test("a sign-out ends a renewal that waits for the service", async () => {
   const values = { token: "t1" };
   const game = new Game("http://sso", { store: slowStore(values) });

@@ -68,19 +68,21 @@ namespace Sso
 
         /// <summary>Signs the player in with a browser.</summary>
         public Task<Player> SignIn(SignInOptions options) =>
-            WithBrowser(options, Fields(), NoHeaders);
+            UntilSignOut(began => WithBrowser(options, Fields(), NoHeaders, began));
 
         /// <summary>Signs the guest in with a browser. The player keeps what the guest has.</summary>
         public Task<Player> Link(SignInOptions options)
         {
             if (Player == null || !Player.Guest) throw new SignInFailed(Reason.SignInNeeded, "sign the guest in first");
-            return WithBrowser(options, Fields().Add("link", "1"), UserHeaders());
+            Dictionary<string, string> headers = UserHeaders();
+            return UntilSignOut(began => WithBrowser(options, Fields().Add("link", "1"), headers, began));
         }
 
         /// <summary>Signs the player in with the stored token, without a browser; this also renews the tokens.</summary>
-        public async Task<Player> Resume(int tries = 3)
+        public Task<Player> Resume(int tries = 3) => UntilSignOut(began => WithStoredToken(tries, began));
+
+        private async Task<Player> WithStoredToken(int tries, int began)
         {
-            int began = signOuts;
             string stored = store.Get(TokenName);
             if (string.IsNullOrEmpty(stored)) throw new SignInFailed(Reason.SignInNeeded, "nothing is stored, or it cannot be read");
             while (true)
@@ -103,9 +105,10 @@ namespace Sso
 
         /// <summary>Signs a guest in with the key of this device, which is made at the first call. If it cannot be read,
         /// this fails with Invalid and stores nothing.</summary>
-        public async Task<Player> SignInAsGuest()
+        public Task<Player> SignInAsGuest() => UntilSignOut(AsGuest);
+
+        private async Task<Player> AsGuest(int began)
         {
-            int began = signOuts;
             SigningKey key = GuestKey();
             string body = Fields()
                 .Add("public_key", key.PublicKey)
@@ -124,11 +127,8 @@ namespace Sso
         }
 
         /// <summary>Signs the player in with the ticket of a store.</summary>
-        public async Task<Player> SignInWithTicket(string provider, string ticket)
-        {
-            int began = signOuts;
-            return await Accept(await Ask("/proxy/api/ticket", Fields().Add("provider", provider).Add("ticket", ticket)), began);
-        }
+        public Task<Player> SignInWithTicket(string provider, string ticket) => UntilSignOut(async began =>
+            await Accept(await Ask("/proxy/api/ticket", Fields().Add("provider", provider).Add("ticket", ticket)), began));
 
         /// <summary>Asks whether the player may do something.</summary>
         public async Task<bool> May(long application, string rule)
@@ -196,9 +196,24 @@ namespace Sso
         private Dictionary<string, string> UserHeaders() =>
             new Dictionary<string, string> { ["Authorization"] = "Bearer " + Player.Jwt, ["Factor"] = factor };
 
-        private async Task<Player> WithBrowser(SignInOptions options, JsonWriter fields, Dictionary<string, string> headers)
+        /// <summary>Runs a call that signs the player in. After a sign-out it fails as Cancelled, whatever the service has
+        /// answered.</summary>
+        private async Task<Player> UntilSignOut(Func<int, Task<Player>> call)
         {
             int began = signOuts;
+            try
+            {
+                return await call(began);
+            }
+            catch (SignInFailed) when (began != signOuts)
+            {
+                throw SignedOut();
+            }
+        }
+
+        private async Task<Player> WithBrowser(
+            SignInOptions options, JsonWriter fields, Dictionary<string, string> headers, int began)
+        {
             Session session = await Session.Register(transport, baseUrl, fields, headers, options.Sign, options.Token);
             using (var end = CancellationTokenSource.CreateLinkedTokenSource(options.Token))
             {
@@ -210,7 +225,7 @@ namespace Sso
                     await session.Close("Success");
                     return player;
                 }
-                catch (OperationCanceledException)
+                catch (Exception error) when (IsCancelled(error))
                 {
                     await session.Close("Error");
                     throw SignInFailed.GaveUp();
@@ -266,6 +281,9 @@ namespace Sso
                 return true;
             }
         }
+
+        private static bool IsCancelled(Exception error) =>
+            error is OperationCanceledException || (error as SignInFailed)?.Reason == Reason.Cancelled;
 
         private static SignInFailed SignedOut() => new SignInFailed(Reason.Cancelled, "the player has signed out meanwhile");
 

@@ -13,6 +13,7 @@ namespace Sso
     {
         private const string Session = "{\"status\": \"OK\", \"gsid\": \"1\", \"match\": \"brave otter\"}";
         private const string Login = "{\"status\": \"OK\", \"user_id\": \"1000\", \"nick\": \"Demo\", \"token\": \"long\"}";
+        private const string Ended = "{\"status\": \"ERROR\", \"error\": \"the token has ended\"}";
         private const string Guest = "{\"status\": \"OK\", \"user_id\": \"1001\", \"guest\": true}";
 
         /// <summary>Answers at once, and writes down for how long the game would have waited.</summary>
@@ -25,6 +26,7 @@ namespace Sso
             public CancellationToken Following;
             public Action<string> Answering = path => { }; // is called before each answer
             public Action Waiting = () => { };
+            public int LoginStatus = 200;
 
             public Task<RawAnswer> Post(
                 string url, string body, IReadOnlyDictionary<string, string> headers, int timeoutS, CancellationToken token)
@@ -52,6 +54,7 @@ namespace Sso
 
             private RawAnswer AnswerTo(string path)
             {
+                if (path == "login" && LoginStatus != 200) return new RawAnswer { Status = LoginStatus, Content = Ended };
                 if (path == "guest") return new RawAnswer { Status = 200, Content = Guest };
                 if (path == "login" || path == "ticket") return new RawAnswer { Status = 200, Content = Login };
                 if (path != "getGsidResult") return new RawAnswer { Status = 200, Content = Session };
@@ -141,6 +144,25 @@ namespace Sso
                 Assert.IsFalse(memory.Values.ContainsKey("token"));
                 Assert.AreEqual(null, game.Player);
                 Assert.AreEqual(path == "guest" ? 1 : 2, service.Paths.Count(sent => sent == "logout"));
+                Assert.AreEqual(path == "getGsidResult" ? 1 : 0, service.Paths.Count(sent => sent == "closeGsid"));
+            }
+        }
+
+        [Test]
+        public void CallThatFailsBecauseOfASignOutIsCancelled()
+        {
+            foreach (int status in new[] { 401, 403, 503 })
+            {
+                var memory = new Memory();
+                memory.Set("token", "short");
+                var service = new Service { LoginStatus = status };
+                Game game = GameOn(service, memory);
+                service.Answering = asked =>
+                {
+                    if (asked == "login") game.SignOut().GetAwaiter().GetResult();
+                };
+                Assert.AreEqual(Reason.Cancelled, Failure(() => game.Resume(1)));
+                Assert.AreEqual("login logout", string.Join(" ", service.Paths));
             }
         }
 
