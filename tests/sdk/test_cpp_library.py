@@ -125,7 +125,9 @@ def test_sign_out_is_not_undone_by_a_sign_in_that_still_runs() -> None:
         ("late_resume", (401, json.dumps({"status": "ERROR", "error": "the token has ended"})), 1),
     ],
 )
-def test_answer_that_comes_while_a_sign_out_runs_is_not_used(part: str, answer: tuple[int, str], ended_tokens: int) -> None:
+def test_answer_that_comes_while_a_sign_out_runs_is_not_used(
+    part: str, answer: tuple[int, str], ended_tokens: int
+) -> None:
     calls = ("/proxy/api/ticket", "/proxy/api/login")
     paths: list[str] = []
     is_read = Event()

@@ -5,6 +5,7 @@ import hmac
 import json
 import subprocess
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -17,9 +18,8 @@ from tests.sdk.program import play
 Item = dict[str, Any]
 PACKAGES = [package for package in SERVER_PACKAGES if package.name in ("cpp", "csharp")]
 # Not every package does all: some keep the set of keys if the clock is set back a little, and Python pauses for less
-# than a second at first. Not every test program has several callers and a web site.
+# than a second at first. Not every test program has a web site.
 ONLY = {
-    "callers_share_a_failure": ("cpp", "csharp", "go"),
     "clock_set_back": ("cpp", "csharp", "go"),
     "web_sign_in_without_keys": ("csharp",),
     "web_sign_in_without_token": ("csharp",),
@@ -55,6 +55,9 @@ METADATA = {
 }
 VERIFIED = {"event": "verified", "user_id": "1000"}
 
+WITH_CALLERS = ("cpp", "csharp", "go")  # whose test programs have several callers
+CALLERS = 16
+
 
 def webhook(secret: str, body: str) -> Item:
     signature = hmac.new(secret.encode(), f"1794801300.{body}".encode(), hashlib.sha256).hexdigest()
@@ -78,10 +81,10 @@ CASES: dict[str, tuple[list[Item], list[Item], list[Item]]] = {  # commands, req
         [],
         [refused("signature"), refused("malformed"), {"event": "webhook", "id": "1"}],
     ),
-    "callers_share_a_failure": (
-        [CREDENTIALS, {**ASK[0], "callers": 4}, *ASK],
-        # The others come while the first answer is held. It is not waited for as long as it asks for.
-        [{**AWAY, "hold_s": 2}, TOKEN, {**EVALUATIONS, "answer": {"evaluations": [{"decision": True}]}}],
+    "check_without_a_token": (
+        [CREDENTIALS, *ASK, *ASK],
+        # It is not waited for as long as the first answer asks for.
+        [AWAY, TOKEN, {**EVALUATIONS, "answer": {"evaluations": [{"decision": True}]}}],
         [failed("unavailable"), {"event": "checked", "answers": [True]}],
     ),
     "check_has_a_pause": (
@@ -134,6 +137,29 @@ def test_server_is_not_misled(package: Package, case: str, tmp_path: Path) -> No
     if package.name not in ONLY.get(case, (package.name,)):
         return
     assert problems(package, *CASES[case], tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "package",
+    [package for package in SERVER_PACKAGES if package.name in WITH_CALLERS],
+    ids=lambda package: package.name,
+)
+def test_callers_share_the_failure_to_fetch_a_token(package: Package, tmp_path: Path) -> None:
+    if not package.is_built:
+        pytest.skip(f"the package {package.name} is not built: run scripts/sdk")
+    fetches: list[str] = []
+
+    def answer(path: str) -> tuple[int, str]:
+        fetches.append(path)
+        sleep(0.2)  # the other callers come meanwhile
+        return 500, json.dumps({"error": "server_error"})
+
+    with answering(answer) as base_url:
+        command = [*package.program, base_url, str(tmp_path)]
+        lines = "\n".join(json.dumps(item) for item in (CREDENTIALS, {**ASK[0], "callers": CALLERS}))
+        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True, timeout=200)
+    assert json.loads(done.stdout).items() >= failed("unavailable").items()
+    assert len(fetches) < CALLERS  # a slow machine has more than one: some callers come after the first failure
 
 
 def test_what_the_caller_of_csharp_throws_is_no_lost_connection(tmp_path: Path) -> None:
