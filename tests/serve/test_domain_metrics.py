@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sso.telemetry.counters import DomainCounter
-from tests.kit.browser import fresh_browser, new_user
+from tests.kit.browser import each_worker, fresh_browser, new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.game import Game, press_continue
 from tests.kit.oauth import close_all, new_browser, new_site
@@ -41,10 +41,8 @@ class MeteredServer:
 
     @contextmanager
     def counts(self, name: str, expected: Growth) -> Iterator[None]:
-        """What happens inside must make the counter grow by exactly these numbers.
-
-        Other labels are not compared: the counts of what happened before arrive up to two seconds later.
-        """
+        """What happens inside must make the counter grow by exactly these numbers. Other labels are not compared."""
+        self._await_earlier_counts()
         before = self.values(name)
         yield
 
@@ -53,6 +51,15 @@ class MeteredServer:
             return {labels: values.get((name, labels), 0) - before.get((name, labels), 0) for labels in expected}
 
         assert until(lambda: grown() == expected), grown()
+
+    def _await_earlier_counts(self) -> None:
+        """Waits until each worker has told what it counted so far. It tells all of its counts together."""
+        marker = "sso_logins_total", "token", "wrong_credentials"
+        with each_worker(self.server) as workers:
+            before = self.value(*marker)
+            for worker in workers:
+                assert worker.post(LOGIN, json={"token": "x"}).status_code == 401
+            assert until(lambda: self.value(*marker) >= before + len(workers))
 
     def post(self, path: str, headers: dict[str, str] | None = None, **body: object) -> httpx.Response:
         """Sends a request with a connection of its own, which any worker may accept."""
