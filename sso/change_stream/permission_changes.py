@@ -56,7 +56,9 @@ class PermissionChangeRecorder:
         listed = [_permission_change(change) for change in changes if change.size <= MAX_EVENT_SIZE]
         effective = [*listed, *summaries]
         reported = {change.application_id for change in effective}
-        await record_changes(tx, [*effective, *_facts_changes(_with_users(touched, too_long), reported)])
+        if too_long:
+            touched = _with_users(touched, too_long)
+        await record_changes(tx, [*effective, *_facts_changes(touched, reported)])
 
 
 def _with_users(

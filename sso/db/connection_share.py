@@ -10,11 +10,14 @@ Batches name no share: a batch serves many callers and is cheap.
 from collections.abc import AsyncIterator, Hashable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import TypeVar
 
 from msgspec import Struct
 
 from sso.core.fair_queue import FairQueue, QueueFull
 from sso.db.errors import Unavailable
+
+T = TypeVar("T")
 
 MAX_WAITING = 500  # calls; beyond it, the queue refuses the call with the latest turn
 MAX_WAIT_S = 10.0
@@ -109,30 +112,26 @@ class ConnectionShares:
         return _use(self.merges, (*(outer.lanes if outer else ()), *lanes), is_merge=True)
 
 
-@contextmanager
-def reads_for_sign_in() -> Iterator[None]:
+def reads_for_sign_in() -> AbstractContextManager[None]:
     """A sign-in reads the facts about its own user only, and does not wait for the turn of other reads."""
-    token = _reads_for_sign_in.set(True)
-    try:
-        yield
-    finally:
-        _reads_for_sign_in.reset(token)
+    return _set(_reads_for_sign_in, True)
 
 
-@contextmanager
-def without_share() -> Iterator[None]:
+def without_share() -> AbstractContextManager[None]:
     """For short reads whose result other requests wait for: a login must not wait for the turn of another caller."""
-    token = current_share.set(None)
-    try:
-        yield
-    finally:
-        current_share.reset(token)
+    return _set(current_share, None)
+
+
+def _use(
+    share: ConnectionShare, lanes: tuple[Hashable, ...], *, is_merge: bool = False
+) -> AbstractContextManager[None]:
+    return _set(current_share, ShareUse(share, lanes, is_merge))
 
 
 @contextmanager
-def _use(share: ConnectionShare, lanes: tuple[Hashable, ...], *, is_merge: bool = False) -> Iterator[None]:
-    token = current_share.set(ShareUse(share, lanes, is_merge))
+def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        current_share.reset(token)
+        variable.reset(token)

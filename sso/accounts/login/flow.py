@@ -99,6 +99,8 @@ async def form_targets_of_path(flows: LoginFlows, next_path: str | None) -> tupl
 
     Our pages between the form and the flow, such as the sign-in page, have the next path in their query.
     """
+    if not next_path:
+        return ()
     path = safe_next(next_path)
     for _ in range(MAX_PATHS):
         with suppress(ApiError):  # the flow has ended in the meantime

@@ -22,7 +22,7 @@ PERMISSIONS = {
     "failed": "The assertions that do not hold.",
     "failed_assertions": "The assertions that would not hold.",
     "total": "How many users gain or lose permissions.",
-    "exact": "Whether all users were evaluated. If not, `users` has examples.",
+    "exact": "Whether `users` has all users. If not, it has examples.",
     # Schemas, roles and data
     "public_data": "Rules that everybody may read: a tree with `value`, and `params` where a rule has them.",
     "private_data": "Rules that the user and the application may read: a tree with `value`.",

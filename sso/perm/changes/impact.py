@@ -125,7 +125,7 @@ class Impact(Struct, frozen=True):
     def _sampling_warnings(self) -> list[str]:
         return [
             f"application {application_id}: {_number(count)} users may be affected; "
-            f"not all of them are listed, and at most {MAX_EXAMPLES}"
+            f"at most {MAX_EXAMPLES} of them are listed"
             for application_id, count in sorted(self.unevaluated.items())
         ]
 

@@ -94,8 +94,8 @@ _PAGE = _rows_of(
     f"SELECT {_COLUMNS}, u.user_id AS place FROM users u WHERE u.user_id > :after ORDER BY u.user_id LIMIT :limit"
 )
 _BY_ID = _rows_of(
-    f"""SELECT {_COLUMNS}, asked.place FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS asked (user_id, place)
-    JOIN users u ON u.user_id = asked.user_id ORDER BY asked.place"""
+    f"""SELECT {_COLUMNS}, r.place FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS r (user_id, place)
+    JOIN users u ON u.user_id = r.user_id ORDER BY r.place"""
 )
 
 
