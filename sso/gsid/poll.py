@@ -113,7 +113,7 @@ class PollHandler:
         with self._bus.subscribe(poll_topic(gsid), Rescans.NEVER) as signals:
             poll = await self._start(gsid, early_poll_key, address)
             if poll.early and early_poll_key is not None:
-                await self._rate_limiter.count_early_poll(early_poll_key)
+                await self._rate_limiter.count_early_poll(early_poll_key, gsid)
             if failed := ended(poll.snapshot):
                 return failed
             if poll.early and early_poll_key is None and poll.snapshot.status != CONFIRMED:

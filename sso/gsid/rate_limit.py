@@ -35,8 +35,15 @@ class GameRateLimiter:
         if wait_s := await self._new_sessions.add(address):
             raise TooManySessions(wait_s)
 
-    async def count_early_poll(self, key: bytes) -> None:
-        """Blocks the key if it has too many early polls within a minute."""
+    async def count_early_poll(self, key: bytes, gsid: str) -> None:
+        """Blocks the key if it has too many early polls within a minute.
+
+        Of the first early polls of sessions, one counts. A client that has lost a RETRY polls again at once, without
+        its delay; and all clients of an address lose theirs when a node or a network fails.
+        """
+        is_first = (await self._counter.add(digest(f"early:{gsid}"))).number == 1
+        if is_first and (await self._counter.add(digest(f"first early:{key.hex()}"))).number > 1:
+            return
         await self._counter.add(key, self._limits.early_polls, float(self._limits.block_s))
 
     async def count_refusal(self, key: bytes) -> bool:

@@ -140,6 +140,16 @@ async def test_client_with_too_many_early_polls_is_blocked_until_the_block_expir
     assert not await is_blocked(game)
 
 
+async def test_sessions_that_poll_early_once_do_not_block_their_address(strict: Server) -> None:
+    first = await new_game(strict)
+    others = [await new_game(strict, address=first.address) for _ in range(MAX_EARLY_POLLS)]
+    for game in (*others, first):  # the second poll is early, as if the answer of the first one were lost
+        assert [(await game.poll()).outcome for _ in range(2)] == ["RETRY"] * 2
+    assert not await is_blocked(others[0])
+    assert (await first.poll()).outcome == "RETRY", "is early once more, and counts"
+    assert await is_blocked(first)
+
+
 async def test_client_that_waits_for_the_delay_has_no_early_polls(strict: Server) -> None:
     game = await new_game(strict)
     answer = await game.poll()

@@ -53,7 +53,7 @@ async def test_poll_with_an_insufficient_address_is_a_violation_and_changes_noth
         early_poll_key = AddressKeys.of(address).early_polls
         if case == "blocked":
             for _ in range(services.settings.poll_strikes):
-                await game.rate_limiter.count_early_poll(early_poll_key)
+                await game.rate_limiter.count_early_poll(early_poll_key, gsid)
         requested = {"unknown": "6a9ff4b2-3c1d-4e5f-8a7b-9c0d1e2f3a4b", "no gsid": "no\0gsid"}.get(case, gsid)
         before = await database.run_sql("SELECT * FROM game_sessions WHERE gsid = $1", [gsid])
         with pytest.raises(Violation):

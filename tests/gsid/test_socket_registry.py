@@ -197,7 +197,7 @@ async def test_socket_is_attached_if_the_address_of_its_session_suffices(
         early_poll_key = AddressKeys.of(ip_address(address)).early_polls
         if case == "blocked":
             for _ in range(services.settings.poll_strikes):
-                await services.game_login.rate_limiter.count_early_poll(early_poll_key)
+                await services.game_login.rate_limiter.count_early_poll(early_poll_key, gsid)
         elif case == "a device":
             await database.run_sql(_MAKE_DEVICE, [gsid])
         elif case == "ended":
