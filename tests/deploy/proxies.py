@@ -48,14 +48,19 @@ class Proxy:
             timeout=40,
         )
 
-    def send(self, request: str) -> bytes:
-        """Sends the text on a connection of its own. Returns the first bytes of the response."""
+    @contextmanager
+    def connection(self) -> Iterator[ssl.SSLSocket]:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         with (
             socket.create_connection(("127.0.0.1", self.port), timeout=60) as plain,
             context.wrap_socket(plain, server_hostname=HOST) as connection,
         ):
+            yield connection
+
+    def send(self, request: str) -> bytes:
+        """Sends the text on a connection of its own. Returns the first bytes of the response."""
+        with self.connection() as connection:
             connection.sendall(request.encode())
             return connection.recv(65536)
 

@@ -1,5 +1,6 @@
 """The proxy samples of ``deploy/``, tried with the real programs."""
 
+import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +37,9 @@ def proxy(
 ) -> Iterator[Proxy]:
     name, http = request.param
     folder = tmp_path_factory.mktemp(name)
-    with proxied(name, postgres_server, folder, SSO_HTTP=http, SSO_TRUSTED_PROXIES="127.0.0.1") as proxy:
+    # A poll is held for longer than a test waits, so that one which ends has another reason.
+    settings = {"SSO_HTTP": http, "SSO_TRUSTED_PROXIES": "127.0.0.1", "SSO_GSID_HOLD_S": "100"}
+    with proxied(name, postgres_server, folder, **settings) as proxy:
         yield proxy
 
 
@@ -123,3 +126,16 @@ def test_held_poll_is_answered_through_the_proxy_when_the_session_is_closed(prox
         closed = other.post(f"{BASE}/closeGsid", json={"gsid": gsid, "status": "Success"})
         assert closed.status_code == 200, closed.text
         assert poll.result(timeout=30).json() == {"status": "ERROR", "error": "session closed"}
+
+
+def test_poll_ends_when_its_client_leaves_the_proxy(proxy: Proxy) -> None:
+    def held_polls() -> int:
+        return int(query(proxy.server, "SELECT sum(held_polls) AS polls FROM node_workers")[0]["polls"])
+
+    with proxy.client() as client:
+        body = json.dumps({"gsid": register(client)["gsid"]})
+    head = f"POST {BASE}/getGsidResult HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
+    with proxy.connection() as connection:
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        assert until(held_polls) == 1
+    assert until(lambda: held_polls() == 0)
