@@ -40,26 +40,25 @@ _READ = BatchStatement(
     columns={"gsid": "text"},
 )
 # Returns the time, and only the sessions that have changed: in another stage, ended, or with another socket. The lists
-# are texts, because encoding three arrays takes as long as the rest. (string_to_array('') has no element.)
+# are texts, because encoding three arrays takes as long as the rest. (string_to_array('') has no element.) What is not
+# current is found by EXCEPT: PostgreSQL would compare each socket with each updated row to join them.
 _HEARTBEAT = Statement(
-    f"""WITH item AS (
-        SELECT * FROM unnest(string_to_array(:gsids, ','), string_to_array(:sockets, ','),
-            string_to_array(:stages, ',')) AS item (gsid, socket, stage)
-    ), locked AS (
-        SELECT item.socket AS heartbeat_of, s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS},
-            s.socket = item.socket AND s.ends > now() AND s.status IN ('pending', 'confirmed') AS is_current
-        FROM item JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")} ORDER BY item.gsid FOR UPDATE OF s
-    ), updated AS (
-        UPDATE game_sessions s SET last_seen = now() FROM locked
-        WHERE {by_index("s.gsid", "locked.gsid")} AND locked.is_current
+    f"""WITH item AS ( -- in key order, in which the rows are locked
+        SELECT gsid, socket, coalesce(stage, '') AS stage
+        FROM unnest(string_to_array(:gsids, ','), string_to_array(:sockets, ','), string_to_array(:stages, ','))
+            AS item (gsid, socket, stage)
+        ORDER BY gsid
+    ), updated AS ( -- the current sockets of open sessions
+        UPDATE game_sessions s SET last_seen = now() FROM item
+        WHERE {by_index("s.gsid", "item.gsid")}
+            AND s.socket = item.socket AND s.ends > now() AND s.status IN ('pending', 'confirmed')
+        RETURNING s.gsid, s.socket, s.stage
     ), changed AS (
-        SELECT item.socket AS heartbeat_of, locked.gsid, locked.stage, locked.socket, locked.status, locked.alive,
-            locked.newest_poll, locked.cancels, locked.ban, locked.started, locked.last_seen
-        FROM item LEFT JOIN locked ON locked.heartbeat_of = item.socket
-        WHERE locked.is_current IS NOT TRUE OR locked.stage <> coalesce(item.stage, '')
+        SELECT gsid, socket, stage FROM item EXCEPT SELECT gsid, socket, stage FROM updated
     )
-    SELECT changed.*, CAST(floor(extract(epoch FROM now())) AS bigint) AS ts
-    FROM (SELECT 1) AS always LEFT JOIN changed ON true"""
+    SELECT changed.socket AS heartbeat_of, s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS}
+    FROM (SELECT 1) AS always
+    LEFT JOIN (changed LEFT JOIN game_sessions s ON {by_index("s.gsid", "changed.gsid")}) ON true"""
 )
 _CANCEL = Statement(
     f"""UPDATE game_sessions s SET socket = NULL, cancels = cancels + 1

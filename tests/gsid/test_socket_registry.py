@@ -25,8 +25,8 @@ _INSERT = """INSERT INTO game_sessions (gsid, location, match, address, socket, 
 _MAKE_DEVICE = """WITH client AS (
         INSERT INTO oauth_clients (client_id, name) VALUES ('tv', 'TV') RETURNING client_id
     ) UPDATE game_sessions SET client_id = client.client_id FROM client WHERE gsid = $1"""
-# Reading this row fails, because infinity is no bigint.
-_MAKE_UNREADABLE = "UPDATE game_sessions SET created = 'infinity' WHERE gsid = $1"
+# Reading this row fails, because infinity is no bigint. It is read because its stage has changed.
+_MAKE_UNREADABLE = "UPDATE game_sessions SET created = 'infinity', stage = 'opened' WHERE gsid = $1"
 
 
 async def connected_clients(database: Database, count: int) -> list[SocketClient]:

@@ -7,7 +7,7 @@ from sso.db.database import Database
 from sso.gsid.poll_store import _FIND_CHANGED
 from sso.gsid.socket_store import _HEARTBEAT
 from sso.services import Services
-from tests.kit.plans import assert_plan_uses_indexes
+from tests.kit.plans import assert_plan_takes_linear_time, assert_plan_uses_indexes
 
 
 async def test_plan_made_for_a_small_table_uses_indexes(services: Services, database: Database) -> None:
@@ -33,3 +33,10 @@ async def assert_plans_use_indexes(services: Services, database: Database) -> No
     batches += [claims._claim, claims._renew, claims._mark_delivered]
     for sql in [*(batch._statement.sql for batch in batches), _FIND_CHANGED.sql, _HEARTBEAT.sql]:
         await assert_plan_uses_indexes(database, sql)
+
+
+async def test_statements_for_all_sockets_or_polls_of_a_worker_take_linear_time(
+    services: Services, database: Database
+) -> None:
+    for sql in (services.game_login.polls._store._start._statement.sql, _FIND_CHANGED.sql, _HEARTBEAT.sql):
+        await assert_plan_takes_linear_time(database, sql)

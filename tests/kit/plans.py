@@ -14,17 +14,25 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _nodes(child)
 
 
-async def assert_plan_uses_indexes(database: Database, sql: str) -> None:
-    """Every table is read by an index."""
+async def _plan(database: Database, sql: str) -> list[dict[str, Any]]:
     count = max(int(number) for number in re.findall(r"\$(\d+)", sql))
     # The plan of a prepared statement is generic.
     await database.run_sql(f"PREPARE planned AS {sql}", [])
     (row,) = await database.run_sql(f"EXPLAIN (FORMAT JSON) EXECUTE planned ({', '.join(['NULL'] * count)})", [])
     await database.run_sql("DEALLOCATE planned", [])
-    scans = [
-        node for node in _nodes(json.loads(row[0])[0]["Plan"])
-        if "Relation Name" in node and node["Node Type"] != "ModifyTable"
-    ]  # fmt: skip
+    return list(_nodes(json.loads(row[0])[0]["Plan"]))
+
+
+async def assert_plan_uses_indexes(database: Database, sql: str) -> None:
+    """Every table is read by an index."""
+    plan = await _plan(database, sql)
+    scans = [node for node in plan if "Relation Name" in node and node["Node Type"] != "ModifyTable"]
     assert scans
     for scan in scans:
         assert "Index Cond" in scan or "Recheck Cond" in scan, scan
+
+
+async def assert_plan_takes_linear_time(database: Database, sql: str) -> None:
+    """No step compares each row of one step with each row of another."""
+    for node in await _plan(database, sql):
+        assert "Join Filter" not in node, node
