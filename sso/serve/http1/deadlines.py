@@ -19,15 +19,7 @@ class HasDeadline(Protocol):
 
 class DeadlineClock:
     def __init__(self, limits: ServerLimits, watched: Collection[HasDeadline]) -> None:
-        shortest = min(
-            limits.keep_alive_s,
-            limits.head_s,
-            limits.body_s,
-            limits.write_s,
-            limits.linger_s,
-            limits.ping_s,
-            limits.pong_s,
-        )
+        shortest = min(limits.keep_alive_s, limits.head_s, limits.body_s, limits.write_s, limits.ping_s, limits.pong_s)
         self._tick_s = min(TICK_S, shortest / 4)
         self._watched = watched
         self.now = 0.0  # at most one tick behind the real time
