@@ -4,8 +4,6 @@ Drawing one takes 10 to 40 ms, so a page without a QR code is shown to a client 
 as text, too. Each page has a new secret, so there is nothing to cache.
 """
 
-import segno
-
 from sso.core.errors import ServerBusy
 from sso.core.fair_thread import FairThread
 from sso.core.net import Address
@@ -32,4 +30,6 @@ class QrCodes:
 
 
 def _draw(text: str) -> str:
+    import segno  # not above: few workers draw one
+
     return str(segno.make(text, error="m").svg_inline(omitsize=True, border=1))
