@@ -15,6 +15,7 @@ from sso.app import build_app
 from sso.config import Settings
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.background import keep_running
+from sso.core.omitted_modules import restore_hypercorn
 from sso.core.urls import parse_header_list
 from sso.db import cleanup, clock_sync
 from sso.db.clock_sync import measure_clock
@@ -26,7 +27,6 @@ from sso.nodes.heartbeat import Heartbeat, WorkerLoad
 from sso.perm.stores.seed import seed_central_application
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.server import serve
-from sso.serve.hypercorn_server import serve_with_hypercorn
 from sso.serve.operator_socket import serve_operator
 from sso.serve.process_tuning import tune_process
 from sso.serve.server_limits import ServerLimits
@@ -62,8 +62,7 @@ async def run_worker(
 
     ``operator`` is the listening socket for commands.
     """
-    health = Health()
-    stop = trio.Event()
+    health, stop = Health(), trio.Event()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with (
             _open_export(settings) as export,
@@ -129,8 +128,7 @@ async def _start_metrics(
     observers: list[RequestObserver] = [figures.observe]
     await background.start(keep_running, "figures", FigureWriter(services.database, figures, _load(services)).run)
     mail_queue = MailQueueMonitor(services.database)
-    gauges = _gauges(services, mail_queue)
-    counters = DomainCounter.registered
+    gauges, counters = _gauges(services, mail_queue), DomainCounter.registered
     if services.settings.metrics_bind is not None:
         observers.append(prometheus_request_observer())
         services.database.observe_slow_statements(prometheus_slow_statement_observer())
@@ -187,6 +185,9 @@ async def _serve(
     tune_process()
     limits = ServerLimits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
     if settings.http == "hypercorn":
+        restore_hypercorn()
+        from sso.serve.hypercorn_server import serve_with_hypercorn  # not above: few installations use it
+
         await serve_with_hypercorn(app, sockets, stop, ready, limits)
     else:
         await serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), slot)
@@ -243,8 +244,7 @@ def _load(services: Services) -> dict[str, Callable[[], int]]:
 
 
 def _heartbeat(services: Services) -> Heartbeat:
-    game = services.game_login
-    load = WorkerLoad(lambda: len(game.held_polls), lambda: len(game.socket_registry))
+    load = WorkerLoad(**_load(services))
     return Heartbeat(services.database, services.keyring, services.settings, services.bus.worker, load)
 
 

@@ -15,6 +15,7 @@ from sso.cli.command_groups import ImportedCommands
 from sso.cli.echo import echo
 from sso.cli.server_choice import KEY
 from sso.core.errors import ApiError, OperatorError
+from sso.core.omitted_modules import omit_modules
 from sso.environment import SERVER
 
 COMMANDS = {
@@ -88,8 +89,7 @@ def program(ctx: click.Context, config_file: Path | None, server: str | None) ->
 
 def main() -> None:
     gc.disable()  # garbage collection slows the imports down; long-running processes enable it again
-    # structlog imports rich if it is installed, for tracebacks that are not used: a fifth of a command's time.
-    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
+    omit_modules()
     try:
         sys.exit(program.main(prog_name="sso", standalone_mode=False) or 0)
     except click.exceptions.Abort:

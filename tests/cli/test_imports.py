@@ -105,3 +105,25 @@ def test_commands_of_a_running_service_import_nothing_of_it(imported: dict[str, 
 def test_commands_without_a_service_do_not_import_the_application(environment: dict[str, str], tmp_path: Path) -> None:
     for command, modules in imported_modules(environment, tmp_path, ("client list", "audit")).items():
         assert modules.isdisjoint({"rich.console", "sqlalchemy", "alembic", "sso.app"}), command
+
+
+# What the service needs only if it is configured, or when it first uses it.
+NOT_AT_THE_START = {"hypercorn", "h2", "httpx", "segno", "rich.console", "sqlalchemy", "alembic"}
+SERVICE = """
+import sys
+from sso.core.omitted_modules import omit_modules, restore_hypercorn
+omit_modules()
+import sso.cli.serve, sso.worker
+print(*sys.modules)
+restore_hypercorn()
+from sso.serve.hypercorn_server import serve_with_hypercorn
+assert "h2" in sys.modules
+"""
+
+
+def test_service_starts_without_modules_that_it_may_never_use(environment: dict[str, str]) -> None:
+    command = [sys.executable, "-c", SERVICE]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert "quart" in modules
+    assert modules.isdisjoint(NOT_AT_THE_START)

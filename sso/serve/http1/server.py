@@ -7,15 +7,13 @@ from functools import partial
 from typing import Any
 
 import trio
-from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.trio.lifespan import Lifespan
 
 from sso.serve.http1.accept import OnConnection, accept_forever, accept_pending
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.connection import Connection
+from sso.serve.http1.lifespan import Lifespan
 from sso.serve.http1.rejections import RejectionResponses, RequestRejected
 from sso.serve.http1.server_context import ServerContext
-from sso.serve.hypercorn_server import hypercorn_config
 from sso.serve.listeners import BACKLOG
 from sso.serve.server_limits import ServerLimits
 
@@ -34,13 +32,13 @@ async def serve(
     ``headers`` are added to responses that do not come from the application.
     """
     limits = limits or ServerLimits()
-    lifespan = Lifespan(ASGIWrapper(app), hypercorn_config(limits), {})
+    lifespan = Lifespan(app)
     async with trio.open_nursery() as nursery:
-        await nursery.start(lifespan.handle_lifespan)
-        await lifespan.wait_for_startup()
+        nursery.start_soon(lifespan.run)
+        await lifespan.announce("startup")
         context = ServerContext(app, limits, RejectionResponses(headers), slot)
         await Http1Server(context, stop).run(sockets, ready)
-        await lifespan.wait_for_shutdown()
+        await lifespan.announce("shutdown")
         nursery.cancel_scope.cancel()
 
 
