@@ -185,16 +185,13 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second SIGTERM must not change the exit code
 
     def helper_role(name: str, work: Callable[[ReadyPipe], None]) -> ChildRole:
-        """Returns the role of a process that serves no requests, so workers do not wait for it.
-
-        It closes the listeners, which only workers keep.
-        """
+        """Returns the role of a process that serves no requests: it closes the listeners, which only workers keep."""
 
         def run(ready: ReadyPipe, _: int) -> None:
             listeners.close_requests()
             work(ready)
 
-        return ChildRole(name, run, awaited=False)
+        return ChildRole(name, run)
 
     def roles(current: Settings) -> list[ChildRole]:
         watched = [] if current.database_url else [helper_role("database", partial(_keep_database, current.data_dir))]

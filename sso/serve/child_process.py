@@ -38,14 +38,12 @@ class ChildRole(Struct, frozen=True):
     """A kind of child process: the function that it runs, and the number of processes.
 
     `run` gets a ReadyPipe and its number within the role, counted from 1; a replacement has the number of the process
-    that it replaces. It ends by returning or with SystemExit, and must handle SIGTERM once it has reported ready. An
-    `awaited` role delays the roles after it until it and all roles before it are ready.
+    that it replaces. It ends by returning or with SystemExit, and must handle SIGTERM once it has reported ready.
     """
 
     name: str
     run: Callable[[ReadyPipe, int], None]
     count: int = 1
-    awaited: bool = True
 
     def __post_init__(self) -> None:
         if self.count < 1:

@@ -1,4 +1,4 @@
-"""The supervisor: starts the processes of the service in order, restarts and replaces them, and stops them in reverse.
+"""The supervisor: starts the processes of the service, restarts and replaces them, and stops them in order.
 
 The supervisor forks, so it has no threads and no event loop. It has no signal handlers either: the signals it uses are
 blocked, and `_wait_for_signal`, the only place that waits, takes them one at a time. Everything that has to wait calls
@@ -16,7 +16,7 @@ from sso.serve.process_table import ProcessSlot, ProcessTable
 
 WORKER = "worker"  # the role that SIGHUP replaces
 
-_POLL_S = 0.01  # while a process is not ready yet; each awaited role waits for this at a start
+_POLL_S = 0.01  # while a process is not ready yet
 _IDLE_S = 5.0  # a safety net: everything of interest arrives as a signal
 _READY_S = 15.0  # for a new worker during a reload
 _KILL_S = 1.0
@@ -37,10 +37,10 @@ class _StartFailed(Exception):
 
 
 class Supervisor:
-    """Runs the roles until SIGTERM or SIGINT. Roles start in the order of the list, and stop in reverse order.
+    """Runs the roles until SIGTERM or SIGINT. Roles start at the same time, and stop in the reverse order of the list.
 
-    An awaited role delays the roles after it until all roles up to it are ready. SIGHUP calls `reload` for new roles
-    (without it the same roles are used) and replaces the workers; the other roles stay as they are until a restart.
+    SIGHUP calls `reload` for new roles (without it the same roles are used) and replaces the workers; the other roles
+    stay as they are until a restart.
     """
 
     def __init__(
@@ -91,11 +91,8 @@ class Supervisor:
 
     def _start(self) -> None:
         slots = self._processes.slots
-        for role in self._roles:
-            slots.extend(ProcessSlot(role, number) for number in range(1, role.count + 1))
-            self._processes.fill_slots()
-            if role.awaited:
-                self._wait_until(lambda: all(slot.is_ready for slot in slots))
+        slots.extend(ProcessSlot(role, number) for role in self._roles for number in range(1, role.count + 1))
+        self._processes.fill_slots()
         self._wait_until(lambda: all(slot.is_ready for slot in slots))
         self._started = True
         _log.info("supervisor.started", count=len(self._processes.children))
