@@ -31,8 +31,8 @@ class ApplicationDirectory(Protocol):
         The JWT must belong to one of ``application_ids``; if there are none, its own application is returned.
         """
 
-    async def require_existing(self, application_ids: tuple[int, ...]) -> None:
-        """Raises ApiError if one of the applications does not exist or was removed."""
+    async def require_existing(self, field: str, application_id: int) -> None:
+        """Raises FieldError for the field if the application that it names does not exist or was removed."""
 
     async def client_address(
         self, peer: Address, claimed: str | None, signature: str | None, application_ids: tuple[int, ...]

@@ -11,7 +11,7 @@ from sso.accounts.model import User
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.session_store import Session
 from sso.accounts.sign_in_notices import SignInNotices
-from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
 from sso.gsid.guest_merges import GuestMerges, GuestPreview, GuestRefused, StoreAccountElsewhere
@@ -188,8 +188,8 @@ class Confirmation:
         for name, application_id in (("app_id", values.app_id), ("gapp_id", values.gapp_id)):
             if application_id:
                 try:
-                    await self._applications.require_existing((application_id,))
-                except ApiError:
+                    await self._applications.require_existing(name, application_id)
+                except FieldError:
                     raise BadLink(name) from None
         return values
 

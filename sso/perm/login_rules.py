@@ -54,11 +54,10 @@ class LoginRules:
             raise FieldError(("service_jwt",), "is of another application")
         return application_ids or (service_id,)
 
-    async def require_existing(self, application_ids: tuple[int, ...]) -> None:
-        for application_id in application_ids:
-            loaded = await self._facts.load("", application_id, None)
-            if loaded is None or loaded.is_removed:
-                raise FieldError(("app_id",), "there is no such application")
+    async def require_existing(self, field: str, application_id: int) -> None:
+        loaded = await self._facts.load("", application_id, None)
+        if loaded is None or loaded.is_removed:
+            raise FieldError((field,), "there is no such application")
 
     async def client_address(
         self, peer: Address, claimed: str | None, signature: str | None, application_ids: tuple[int, ...]

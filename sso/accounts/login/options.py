@@ -54,12 +54,15 @@ async def parse_login_options(
     ``claimed`` is the client's address according to a server that acts for it; the server signs it with its key.
     """
     check_jwt_public_key(fields.jwt_public_key)
-    application_ids = tuple(number for number in (fields.app_id, fields.gapp_id) if number)
+    given = {"app_id": fields.app_id, "gapp_id": fields.gapp_id}
+    application_ids = tuple(number for number in given.values() if number)
     app_id = fields.app_id
     if service_jwt := headers.get("Service-Jwt", fields.service_jwt):
         application_ids = await applications.service_applications(service_jwt, application_ids, peer)
         app_id = fields.app_id if fields.app_id or fields.gapp_id else application_ids[0]
-    await applications.require_existing(application_ids)
+    for name, number in given.items():
+        if number:
+            await applications.require_existing(name, number)
     client = await applications.client_address(peer, claimed, headers.get("Signature"), application_ids)
     return LoginOptions(
         address=client,
