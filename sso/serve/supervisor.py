@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import structlog
 
+from sso.core.errors import OperatorError
 from sso.serve.child_process import SUPERVISOR_SIGNALS, ChildProcess, ChildRole
 from sso.serve.process_table import ProcessSlot, ProcessTable
 
@@ -103,6 +104,9 @@ class Supervisor:
         try:
             roles = self._load_roles() if self._load_roles else self._roles
             role = next((role for role in roles if role.name == WORKER), None)
+        except OperatorError as error:  # a setting is wrong
+            _log.error("reload.failed", reason=str(error))
+            return
         except (Exception, SystemExit):
             _log.exception("reload.failed")
             return

@@ -1,5 +1,6 @@
 """The supervisor with real processes: SIGHUP replaces the workers."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from tests.serve.supervised import Start
 
 RELOADING = """
+from sso.core.errors import OperatorError
 supervisor._READY_S = 1000
 COUNT, EXIT_AFTER = 2, None
 Path("generation").write_text("1")
@@ -14,6 +16,8 @@ def read_roles():
     generation = Path("generation").read_text()
     if generation == "broken":
         raise ValueError("broken configuration")
+    if generation == "wrong":
+        raise OperatorError("SSO_WORKERS: must be an integer from 1 to 256")
     failing = {"fail": fail("worker-fail"), "never-ready": lambda *_: (record("never-ready"), time.sleep(1000))}
     run = failing.get(generation) or serve("worker-" + generation, EXIT_AFTER)
     return [ChildRole("database", serve("database")), ChildRole("worker", run, COUNT)]
@@ -72,6 +76,16 @@ def test_failed_reload_keeps_the_old_workers(start: Start) -> None:
     supervisor.reload("2")
     supervisor.wait_for_log("reload.finished")
     assert supervisor.stop() == 0
+
+
+def test_wrong_setting_at_a_reload_is_one_line_that_names_it(start: Start) -> None:
+    supervisor = start(RELOADING)
+    supervisor.wait_for("ready")
+    supervisor.reload("wrong")
+    supervisor.wait_for_log("reload.failed")
+    assert supervisor.stop() == 0
+    (line,) = [json.loads(line) for line in supervisor.log.splitlines() if "reload.failed" in line]
+    assert (line["reason"], "exception" in line) == ("SSO_WORKERS: must be an integer from 1 to 256", False)
 
 
 def test_new_worker_that_never_becomes_ready_is_stopped(start: Start) -> None:
