@@ -7,6 +7,7 @@ the environment takes precedence. An invalid or unknown setting ends the program
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from sso.core.bus_url import parse_bus_url
 from sso.core.errors import OperatorError
@@ -39,6 +40,9 @@ def load(config_file: Path | None = None, environ: Mapping[str, str] = VARIABLES
     bus_url = parsed.get("bus_url")
     if parsed.get("bus_ca_file") and not (bus_url and parse_bus_url(bus_url.get_secret_value()).tls):
         raise ConfigError("SSO_BUS_CA_FILE: is for an SSO_BUS_URL that begins with tls://")
+    smtp_url = parsed.get("smtp_url")
+    if parsed.get("smtp_ca_file") and smtp_url and urlsplit(smtp_url.get_secret_value()).scheme == "smtp":
+        raise ConfigError("SSO_SMTP_CA_FILE: is for an SSO_SMTP_URL that begins with smtps:// or smtp+starttls://")
     settings = Settings(**parsed, has_base_url="base_url" in parsed)
     if settings.test_player_password:
         _check_test_player_password(settings, settings.test_player_password.get_secret_value())

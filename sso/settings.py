@@ -32,8 +32,8 @@ class Settings:
     )
     base_url: str = setting(
         "",
-        values.url("http", "https", example="https://sso.example.com"),
-        "Public address of the service, and the `iss` of every token.",
+        values.url("http", "https", example="https://sso.example.com", has_path=False),
+        "Public address of the service, without a path, and the `iss` of every token.",
         example="https://sso.example.com",
         default_text="`http://` and the first address with a port of SSO_BIND (127.0.0.1 for 0.0.0.0)",
     )
@@ -447,7 +447,7 @@ class Settings:
     # Mail
     smtp_url: SecretText | None = setting(
         None,
-        values.secret_url("smtp", "smtp+starttls", "smtps"),
+        values.smtp_url,
         "Mail server: `smtp://`, `smtp+starttls://` or `smtps://`. Without it, mails are written to files in `mail/`. "
         "With `smtp+starttls` and `smtps` the certificate must match the host name of the URL. A mail that cannot be "
         "sent is tried eight times within about two hours.",

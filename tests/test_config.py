@@ -163,13 +163,14 @@ def test_lists_may_be_arrays_in_toml(config_file: Path) -> None:
         SSO_BIND = ["127.0.0.1:8001", "unix:/run/sso.sock"]
         SSO_TRUSTED_PROXIES = ["10.0.0.0/8", "fd00::/8"]
         SSO_INFO_ALLOW = []
+        SSO_HOSTS = []
         """
     )
     settings = load(config_file, {})
     assert settings.bind == "127.0.0.1:8001,unix:/run/sso.sock"
     assert settings.base_url == "http://127.0.0.1:8001"
     assert settings.trusted_proxies == parse_networks("10.0.0.0/8,fd00::/8")
-    assert settings.info_allow == ()
+    assert (settings.info_allow, settings.hosts) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -208,6 +209,14 @@ def test_smtp_ca_file_must_be_readable(tmp_path: Path) -> None:
     assert error_of({"SSO_SMTP_CA_FILE": str(path)}) == expected
 
 
+def test_smtp_ca_file_belongs_to_an_encrypted_connection(tmp_path: Path) -> None:
+    path = make_certificate(tmp_path).ca_file
+    for url in ("smtps://mail", "smtp+starttls://mail"):
+        assert load(None, {"SSO_SMTP_CA_FILE": str(path), "SSO_SMTP_URL": url}).smtp_ca_file == path
+    expected = "SSO_SMTP_CA_FILE: is for an SSO_SMTP_URL that begins with smtps:// or smtp+starttls://"
+    assert error_of({"SSO_SMTP_CA_FILE": str(path), "SSO_SMTP_URL": "smtp://mail"}) == expected
+
+
 def test_bus_ca_file_belongs_to_an_encrypted_bus(tmp_path: Path) -> None:
     path = make_certificate(tmp_path).ca_file
     environ = {"SSO_BUS_CA_FILE": str(path), "SSO_BUS_URL": "tls://a,b"}
@@ -220,7 +229,7 @@ WRONG = {
     "SSO_BIND": ["x", "8000", "127.0.0.1:99999", "[::1", ",127.0.0.1:1", "unix:relative", "::1:80"],
     "SSO_BASE_URL": [
         "x", "sso.example.com", "ftp://x", "ws://x", "HTTPS://x", "http://", "http://[::1", "http://x y", "http://x:99999",
-        "http://u:p@x", "https://x/?a=1", "https://x/#a", "http://exämple.com", "http://x\n",
+        "http://u:p@x", "https://x/?a=1", "https://x/#a", "http://exämple.com", "http://x\n", "https://x/sso",
     ],
     "SSO_WS_URL": ["x", "http://x", "wss://"],
     "SSO_DATABASE_URL": ["x", "mysql://h/d", "postgresql://[h/d", "sqlite:///x"],
@@ -237,7 +246,10 @@ WRONG = {
     "SSO_LOGIN_QUEUE": ["-1", "x"],
     "SSO_ARGON2_TIME": ["0"],
     "SSO_ARGON2_KIB": ["7", "99999999"],
-    "SSO_SMTP_URL": ["x", "http://mail", "smtp://[mail"],
+    "SSO_SMTP_URL": [
+        "x", "http://mail", "smtp://[mail", "smtp://", "smtp://:25", "smtp://mail:99999", "smtp://mail:smtp",
+        "smtps://u:a/b@mail", "smtps://u:1/2@mail", "smtps://u:1?2@mail", "smtps://u:1#2@mail",
+    ],
     "SSO_SLOW_STATEMENT_MS": ["-1", "x"],
     "SSO_OTLP_ENDPOINT": ["collector:4318", "grpc://collector", "http://u:p@collector", "http://collector?x=1"],
     "SSO_OTLP_HEADERS": ["x", "=x", "a=", "a=b,", "a b=c", "a=b\nc: d", "a=é"],

@@ -17,7 +17,7 @@ from sso.core.bus_url import parse_bus_url
 from sso.core.database_url import database_hosts
 from sso.core.net import Network, parse_networks
 from sso.core.outgoing_url import is_loopback
-from sso.core.urls import has_scheme, is_link, is_plain_address, parse_header_list
+from sso.core.urls import has_scheme, is_link, is_plain_address, parse_header_list, split_url
 
 if TYPE_CHECKING:
     from sso.core.colour import Colour
@@ -121,6 +121,8 @@ def networks(value: object) -> tuple[Network, ...]:
 
 
 def hosts(value: object) -> tuple[str, ...]:
+    if value == []:
+        return ()
     try:
         # parse_bind validates the host.
         binds = [parse_bind(f"{item.strip()}:0") for item in comma_separated(value).split(",")]
@@ -143,12 +145,14 @@ def tcp_bind(value: object) -> str:
     return text(value)
 
 
-def url(*schemes: str, example: str) -> Callable[[object], str]:
-    """A URL with a host, but no user, query and fragment."""
+def url(*schemes: str, example: str, has_path: bool = True) -> Callable[[object], str]:
+    """A URL with a host, but no user, query and fragment. Without ``has_path`` it has no path either."""
 
     def parse(value: object) -> str:
         if not is_plain_address(text(value), schemes):
             raise ValueError(f"must be an address such as {example}")
+        if not has_path and urlsplit(text(value)).path.strip("/"):
+            raise ValueError(f"must be an address without a path, such as {example}")
         return text(value).rstrip("/")
 
     return parse
@@ -164,6 +168,16 @@ def secret_url(*schemes: str) -> Callable[[object], SecretText]:
         return secret(value)
 
     return parse
+
+
+def smtp_url(value: object) -> SecretText:
+    url = secret_url("smtp", "smtp+starttls", "smtps")(value)
+    parts = split_url(url.get_secret_value())
+    if parts is None or not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError(
+            "must be a URL such as smtp+starttls://user:password@mail.example.com:587, with special characters as %XX"
+        )
+    return url
 
 
 def database_url(value: object) -> SecretText:
