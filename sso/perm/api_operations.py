@@ -151,7 +151,18 @@ _APPLICATION_SETTINGS = (
         properties(data={"$model": AuditFilterFields}),
         answers.AUDIT,
         {"project": {"data": {"project_id": "space_game", "most": 20}}},
-        {"status": "OK", "data": [{"id": 17, "operation": "role.save", "user_id": "1001", "target": "100/moderator"}]},
+        {
+            "status": "OK",
+            "data": [
+                {
+                    "id": 17,
+                    "at": "2026-11-15T05:18:09Z",
+                    "operation": "role.save",
+                    "user_id": "1001",
+                    "target": "100/moderator",
+                }
+            ],
+        },
     ),
 )
 _KEY_ITEM = properties(("id",), id=STRING, data=STRING)

@@ -146,6 +146,14 @@ RESOURCES = (
         properties(("group_id", "data"), group_id=GROUP_ID, data=_TAGS, options=WRITE_OPTIONS),
         answers.GROUP,
         {"tags": {"group_id": "0123456789abcdef01234567", "data": {"tags": ["project"]}}},
-        {"status": "OK", "data": {"id": "0123456789abcdef01234567", "tags": ["project"]}},
+        {
+            "status": "OK",
+            "data": {
+                "id": "0123456789abcdef01234567",
+                "project_id": "space_game",
+                "title": "Testers",
+                "tags": ["project"],
+            },
+        },
     ),
 )

@@ -118,6 +118,17 @@ def test_every_operation_has_a_name_a_summary_an_example_and_errors(document: di
     assert document["paths"]["/api/admin/audit"]["get"]["summary"] == "List audit entries"
 
 
+def test_examples_follow_their_schemas(document: dict[str, Any]) -> None:
+    for name, operation in operations(document):
+        bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+        for content in [content for body in bodies for content in body.get("content", {}).values()]:
+            examples = [content["example"]] if "example" in content else []
+            examples += [example["value"] for example in content.get("examples", {}).values()]
+            validator = Draft202012Validator({**content["schema"], "components": document["components"]})
+            for example in examples:
+                assert [error.message for error in validator.iter_errors(example)] == [], name
+
+
 def test_every_answer_and_every_field_is_described(services: Services, document: dict[str, Any]) -> None:
     for route in services.management.routes:
         name = f"{route.method} {route.path}"

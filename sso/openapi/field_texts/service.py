@@ -47,7 +47,7 @@ SERVICE = {
     # Game sessions
     "gsid": "The id of the game session.",
     "stage": "How far the sign-in is: registered, opened, signing_in, second_factor, confirmed, delivered, closed, …",
-    "gapp_id": "The id of the game at its store.",
+    "gapp_id": "The id of the application of the game.",
     "distr": "The store from which the game came.",
     "age": "Seconds since the session began.",
     "ends": "When the session ends.",
