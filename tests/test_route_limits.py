@@ -12,7 +12,9 @@ import pytest
 from scripts.reference_tables.route_limits import FAMILIES, body_limits, family_of, offline_services, usual_limit
 from sso.app import build_app
 from sso.health import Health
+from sso.serve.server_limits import ServerLimits
 from sso.telemetry.metrics import Metrics
+from tests.deploy.proxies import DEPLOY
 from tests.kit.browser import AuthenticatorApp, Browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.guest import Device
@@ -204,6 +206,16 @@ def test_no_route_accepts_more_than_the_limit_of_its_body(server: Server) -> Non
             headers = receiver if rule.rule.startswith("/ssf/") else headers
             statuses.append(declare(server, rule.rule, max_bytes + 1, headers))
     assert {key: statuses for key, statuses in tried.items() if 413 not in statuses} == {}
+
+
+def test_server_and_samples_of_proxies_let_the_largest_body_through() -> None:
+    largest = max(limit.max_bytes for limit in body_limits(offline_services()).values())
+    assert ServerLimits().max_body_bytes > largest
+    samples = {"nginx/sso.conf": r"client_max_body_size (\d+)m;", "caddy/Caddyfile": r"max_size (\d+)MiB"}
+    samples |= dict.fromkeys(("kubernetes/sso.yaml", "helm/values.yaml"), r"proxy-body-size: (\d+)m")
+    for name, pattern in samples.items():
+        (megabytes,) = re.findall(pattern, (DEPLOY / name).read_text())
+        assert int(megabytes) << 20 >= largest, name
 
 
 def declare(server: Server, path: str, length: int, headers: dict[str, str]) -> int:

@@ -23,7 +23,8 @@ RESOURCES = """          resources:
             limits:
               memory: 1Gi
 """
-ANNOTATIONS = """    # For ingress-nginx: longer than a poll is held, and no buffering.
+ANNOTATIONS = """    # For ingress-nginx: the longest body, longer than a poll is held, and no buffering.
+    nginx.ingress.kubernetes.io/proxy-body-size: 16m
     nginx.ingress.kubernetes.io/proxy-read-timeout: "75"
     nginx.ingress.kubernetes.io/proxy-buffering: "off"
 """

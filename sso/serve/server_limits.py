@@ -21,7 +21,7 @@ class ServerLimits(Struct, frozen=True):
 
     max_head_bytes: int = 32 * 1024
     max_headers: int = 100
-    max_body_bytes: int = 8 * 1024 * 1024
+    max_body_bytes: int = 16 * 1024 * 1024  # more than any route accepts
     max_linger_bytes: int = 256 * 1024
     max_chunk_line_bytes: int = 256  # the size of a chunk and its extensions
     max_extension_bytes: int = 4096  # the extensions of all chunks of a body
