@@ -267,9 +267,8 @@ class Connection:
         try:
             sent = self._send_at_once(data)
             if sent < len(data):
-                self.deadline = self.context.clock.now + self.context.limits.write_s
                 with self._waiting_for_client():
-                    await self._write_remaining(memoryview(data)[sent:])
+                    await self._write_as_read(memoryview(data)[sent:])
                 self.deadline = NEVER
         except OSError:
             await self.abort()
@@ -280,12 +279,26 @@ class Connection:
         except BlockingIOError:
             return 0
 
-    async def _write_remaining(self, data: bytes | memoryview) -> None:
+    async def _write_as_read(self, remaining: memoryview) -> None:
+        """Writes as fast as the client reads, which may be slow, but must go on."""
+        clock, limits = self.context.clock, self.context.limits
+        end = clock.now + limits.write_s + len(remaining) / limits.min_read_bytes_per_s
+        while remaining:
+            self.deadline = min(clock.now + limits.write_s, end)
+            remaining = await self._write_some(remaining)
+
+    async def _write_remaining(self, data: bytes) -> None:
         remaining = memoryview(data)
         while remaining:
-            await wait_writable(self.sock)
-            with suppress(BlockingIOError):
-                remaining = remaining[self.sock.send(remaining) :]
+            remaining = await self._write_some(remaining)
+
+    async def _write_some(self, data: memoryview) -> memoryview:
+        """Returns what is left."""
+        await wait_writable(self.sock)
+        try:
+            return data[self.sock.send(data) :]
+        except BlockingIOError:
+            return data
 
     def _read_available(self) -> bytes:
         """Returns the bytes that have already arrived.

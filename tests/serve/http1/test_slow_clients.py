@@ -1,6 +1,7 @@
 """Clients that send or read slowly, or not at all, are disconnected; slow handlers are not."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,27 @@ async def test_slow_reader_gets_all_of_a_long_response(virtual_clock: MockClock)
         assert len((await connection.response()).body) == 8_000_000
         await connection.send(HEAD)
         assert (await connection.response()).status == 200
+
+
+@pytest.mark.parametrize(("min_read_bytes_per_s", "is_complete"), [(1.0, True), (1e12, False)])
+async def test_client_that_goes_on_reading_has_time_for_a_long_response(
+    min_read_bytes_per_s: float, is_complete: bool, virtual_clock: MockClock
+) -> None:
+    size = 30_000_000  # more than the buffers of the kernel hold
+
+    async def long(scope: Any, receive: Any, send: Any) -> None:
+        await reply(send, b"a" * size)
+
+    limits, received, pauses = replace(SHORT_LIMITS, min_read_bytes_per_s=min_read_bytes_per_s), 0, 0
+    async with serving(long, limits) as server, await server.open() as connection:
+        await connection.send(HEAD)
+        with suppress(trio.BrokenResourceError):
+            while received < size and (data := await connection.stream.receive_some(1_000_000)):
+                received += len(data)
+                if received > pauses * 1_000_000:
+                    pauses += 1
+                    await trio.sleep(limits.write_s / 10)
+    assert (received >= size) == is_complete
 
 
 async def test_handler_may_take_longer_than_every_limit_of_the_client(virtual_clock: MockClock) -> None:
