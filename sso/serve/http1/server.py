@@ -89,6 +89,8 @@ class Http1Server:
             with sock, suppress(OSError):
                 rejection = RequestRejected(429, "too many connections", (("Retry-After", "1"),))
                 sock.send(context.render_rejection(rejection))
+                # Unread bytes would reset the connection, and the client might lose the response.
+                sock.recv(context.limits.max_head_bytes)
         else:
             address = None if client is None else sock.getsockname()[:2]
             address = self._local_addresses.setdefault(address, address)  # one object for thousands of connections

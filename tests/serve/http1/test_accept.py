@@ -16,7 +16,7 @@ from sso.core.net import parse_networks
 from sso.serve.http1.accept import BACK_OFF_S, MAX_FACTOR, SLOW_TURN_S, Backlog, ConnectionLimiter, accept_forever
 from sso.serve.process_tuning import raise_open_file_limit
 from sso.serve.server_limits import ServerLimits
-from tests.kit.raw_http import RunningServer, reply, serving
+from tests.kit.raw_http import RawConnection, RunningServer, reply, serving
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -33,6 +33,18 @@ async def test_connections_above_the_limit_of_an_address_get_429() -> None:
         await first.stream.aclose()
         await wait_for_admission(server)
         await second.stream.aclose()
+
+
+async def test_connection_above_the_limit_is_not_reset_if_its_request_has_arrived() -> None:
+    async with serving(limits=ServerLimits(per_address=1)) as server, await server.open() as first:
+        await first.send(GET)
+        assert (await first.response()).status == 200
+        client = socket.create_connection(server.address)  # the server does not run until its request has arrived
+        client.sendall(GET)
+        client.setblocking(False)
+        async with RawConnection(trio.SocketStream(trio.socket.from_stdlib_socket(client))) as second:
+            assert (await second.response()).status == 429
+            assert await second.stream.receive_some() == b""
 
 
 async def wait_for_admission(server: RunningServer) -> None:
