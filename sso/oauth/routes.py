@@ -110,7 +110,7 @@ def oauth_routes(
             answer = await device_grant.respond(body, credentials, proof)
             client_connection.on_response_end = answer.finish
         TOKENS_ISSUED.add("device_code")
-        return reply(answer.tokens, headers=NO_STORE)
+        return reply(answer.tokens, headers={**NO_STORE, **proofs.response_headers(proof)})
 
     @routes.post(REVOKE)
     @recorder.observed("revoke")
