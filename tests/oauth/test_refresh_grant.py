@@ -42,6 +42,7 @@ OTHER_URI = f"{URI}/elsewhere"
 DELETE_CLIENTS = Statement("DELETE FROM oauth_clients WHERE client_id = 'shop'")
 DELETE_GRANTS = Statement("DELETE FROM oauth_grants")
 DISABLE_USERS = Statement("UPDATE users SET disabled = true")
+REGISTERED = Statement("UPDATE oauth_clients SET registered_by = 'open' WHERE client_id = 'shop'")
 
 
 async def new_refresh_token(services: Services, profile: str = "oidc", **fields: Any) -> str:
@@ -244,6 +245,19 @@ async def test_resources_are_some_of_those_of_the_grant(services: Services) -> N
     with pytest.raises(InvalidTarget, match="expected some of those of the authorization request"):
         await refresh(services, BASIC, token, resources=("files",))
     assert await refresh(services, BASIC, token, resources=("api",))
+
+
+async def test_client_that_registered_itself_names_no_resource_that_the_user_has_not_seen(services: Services) -> None:
+    await apply_client(services, client_id="api", profile="oidc", resource_server=True, application_id=1)
+    code, token = await new_code(services, profile="oidc"), await new_refresh_token(services)
+    await services.database.value(REGISTERED)
+    with pytest.raises(InvalidTarget, match="expected some of those of the authorization request"):
+        await redeem(services, CREDENTIALS, code, resources=("api",))
+    assert isinstance(await refused(services, token, resources=("api",)), InvalidTarget)
+    assert await redeem(services, CREDENTIALS, code)
+    assert await refresh(services, BASIC, token)
+
+
 
 
 async def test_bound_token_needs_a_proof_of_its_key_that_is_new(services: Services) -> None:

@@ -30,9 +30,10 @@ AUTHENTICATED = """NOT c.disabled AND c.profile = item.profile
 # If the code or grant has a key, the request proves the same one; a client that must have a key has one.
 _KEY_MATCHES = """({0}.dpop_jkt IS NULL OR {0}.dpop_jkt = item.dpop_jkt)
                 AND (item.dpop_jkt IS NOT NULL OR NOT c.dpop_bound_access_tokens)"""
-# If the code or grant names resources, the request names some of them.
-_RESOURCES_MATCH = """(item.resources IS NULL OR cardinality({0}.resources) = 0
-                OR string_to_array(item.resources, ' ') <@ {0}.resources)"""
+# If the code or grant names resources, the request names some of them. If it names none, a client that registered
+# itself cannot name any later: the user has not allowed it to act there.
+_RESOURCES_MATCH = """(item.resources IS NULL OR string_to_array(item.resources, ' ') <@ {0}.resources
+                OR (cardinality({0}.resources) = 0 AND c.registered_by = ''))"""
 
 # Issues the first tokens of grants. ``redeemed`` has a row for each new grant. ISSUED are columns of the result.
 NEW_GRANTS = """new_grants AS (
