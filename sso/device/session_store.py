@@ -203,8 +203,7 @@ class DeviceTokenStore:
             refresh_s=lifetimes.refresh_s,
             grant_max_s=lifetimes.grant_max_s,
             dpop_jkt=restrictions.dpop_jkt,
-            # RFC 9449 section 5: the refresh tokens of a public client are bound to its key.
-            grant_jkt=restrictions.dpop_jkt if client.is_public else None,
+            grant_jkt=restrictions.grant_jkt(client),
             resources=list(restrictions.resources),
         )
         return None if row is None else IssuedTokens.from_row(row)

@@ -166,6 +166,11 @@ class TokenRestrictions(NamedTuple):
     def resource_text(self) -> str | None:
         return " ".join(self.resources) if self.resources else None
 
+    def grant_jkt(self, client: Client) -> str | None:
+        """Returns the key that refresh tokens are bound to, too, unless the client authenticates (RFC 9449 section 5)
+        and its profile does not demand it."""
+        return self.dpop_jkt if client.is_public or client.rules.binds_refresh_tokens else None
+
 
 UNRESTRICTED = TokenRestrictions()
 

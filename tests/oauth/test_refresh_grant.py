@@ -258,6 +258,15 @@ async def test_client_that_registered_itself_names_no_resource_that_the_user_has
     assert await refresh(services, BASIC, token)
 
 
+async def test_token_of_a_public_client_is_bound_by_the_first_refresh_with_a_proof(services: Services) -> None:
+    verifier, challenge = pkce()
+    code = await new_code(services, challenge, profile="oidc", public=True, client_secret=None)
+    public = ClientCredentials("shop")
+    first = (await redeem(services, public, code, verifier=verifier))["refresh_token"]
+    second = (await refresh(services, public, first, proof=new_proof(services)))["refresh_token"]
+    assert isinstance(await refused(services, second, public), InvalidDpopProof)
+    assert isinstance(await refused(services, second, public, proof=new_proof(services, "b" * 43)), InvalidGrant)
+    assert await refresh(services, public, second, proof=new_proof(services))
 
 
 async def test_bound_token_needs_a_proof_of_its_key_that_is_new(services: Services) -> None:

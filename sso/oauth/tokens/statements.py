@@ -174,7 +174,7 @@ ROTATE = BatchStatement(
     ), rotated_grants AS (
         -- The grants whose current token was presented: they get a new current token.
         UPDATE oauth_grants g SET head = s.new_token_id, previous = g.head, rotated = now(), last_used = now(),
-            head_issued = t, head_exp = least(t + s.refresh_s, g.ends),
+            head_issued = t, head_exp = least(t + s.refresh_s, g.ends), dpop_jkt = coalesce(g.dpop_jkt, s.grant_jkt),
             expires = to_timestamp(greatest(least(t + s.refresh_s, g.ends), least(t + s.access_s, g.ends)))
         FROM clock, locked_grants, checked s
         WHERE g.id = locked_grants.id AND g.id = s.grant_id AND g.head = s.token_id
@@ -231,6 +231,7 @@ ROTATE = BatchStatement(
         "profile": "text",
         "auth_method": "text",
         "dpop_jkt": "text",
+        "grant_jkt": "text",
         "resources": "text",
         "new_token_id": "text",
         "access_digest": "bytea",

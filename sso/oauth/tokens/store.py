@@ -122,10 +122,7 @@ class TokenStore:
             challenge=challenge,
             may_redeem=may_redeem,
             dpop_jkt=restrictions.dpop_jkt,
-            # RFC 9449 section 5: the refresh tokens of a public client are bound to its key.
-            grant_jkt=restrictions.dpop_jkt
-            if client and (client.is_public or client.rules.binds_refresh_tokens)
-            else None,
+            grant_jkt=restrictions.grant_jkt(client) if client else None,
             resources=restrictions.resource_text,
             grant_id=secret_token(),
             token_id=secret_token(),
@@ -168,6 +165,7 @@ class TokenStore:
             profile=client.profile,
             auth_method=client.token_endpoint_auth_method,
             dpop_jkt=restrictions.dpop_jkt,
+            grant_jkt=restrictions.grant_jkt(client),
             resources=restrictions.resource_text,
             new_token_id=successors.token_id,
             access_digest=digest(successors.access_token),
