@@ -25,8 +25,9 @@ class InvalidGrant(ApiError):
 class BannedUser(InvalidGrant):
     recorded_message = BANNED
 
-    def __init__(self, ban: Ban) -> None:
+    def __init__(self, ban: Ban, code: str = InvalidGrant.code) -> None:
         super().__init__(ban.description)
+        self.code = code  # type: ignore[misc]
 
 
 class UnauthorizedClient(ApiError):

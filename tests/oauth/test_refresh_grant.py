@@ -231,11 +231,13 @@ async def test_client_without_the_grant_is_refused(services: Services) -> None:
     assert isinstance(await refused(services, token), UnauthorizedClient)
 
 
-async def test_banned_user_is_refused_with_the_reason(services: Services) -> None:
-    token = await new_refresh_token(services)
+@pytest.mark.parametrize("profile", ["oidc", "strict"])
+async def test_banned_user_is_refused_with_the_reason(services: Services, profile: str) -> None:
+    token = await new_refresh_token(services, profile)
     await ban_everybody(services)
-    with pytest.raises(InvalidGrant, match="banned"):
-        await refresh(services, BASIC, token)
+    error = await refused(services, token, CREDENTIALS)
+    assert (error.code, error.recorded_message) == (invalid(profile).code, "the user is banned")
+    assert error.message == "the user is banned: Cheating"
 
 
 async def test_resources_are_some_of_those_of_the_grant(services: Services) -> None:
