@@ -19,6 +19,9 @@ from tests.oauth.in_process import CREDENTIALS, apply_client, new_code, redeem, 
 
 _LOCK_CLIENT = Statement("SELECT 1 FROM oauth_clients WHERE client_id = 'shop' FOR UPDATE")
 _DELETE_CODES = Statement("DELETE FROM oauth_codes")
+_COUNT_GRANTS_THAT_END_EARLY = Statement(
+    "SELECT count(*) FROM oauth_grants g JOIN oauth_access_tokens a ON a.grant_id = g.id WHERE g.expires < a.expires"
+)
 NAMES = ("held", "shop", "shop")  # the client of each request; the first one waits
 
 
@@ -46,6 +49,16 @@ async def test_refresh_does_not_wait_for_the_lock_of_another_grant(services: Ser
     calls = [partial(refresh, services, CREDENTIALS, token) for token in tokens]
     refreshed = await while_locked(dsn, lock, services.oauth.token_store._rotate, calls)
     assert len({token["access_token"] for token in refreshed}) == len(NAMES)
+
+
+async def test_grant_is_kept_as_long_as_its_access_token(services: Services) -> None:
+    """Also if the operator lets refresh tokens end earlier."""
+    store = services.oauth.token_store
+    store.lifetimes = replace(store.lifetimes, refresh_s=60)
+    token = (await redeem(services, CREDENTIALS, await new_code(services)))["refresh_token"]
+    for _ in range(2):
+        assert await services.database.value(_COUNT_GRANTS_THAT_END_EARLY) == 0
+        token = (await refresh(services, CREDENTIALS, token))["refresh_token"]
 
 
 async def test_code_that_is_deleted_under_a_lock_of_its_client_is_not_redeemed(services: Services) -> None:

@@ -44,7 +44,8 @@ NEW_GRANTS = """new_grants AS (
             grant_resources, claims, t + grant_max_s, current_token_id,
             CASE WHEN current_token_id IS NOT NULL THEN t END,
             CASE WHEN current_token_id IS NOT NULL THEN t + least(refresh_s, grant_max_s) END, now(),
-            to_timestamp(t + least(grant_max_s, CASE WHEN current_token_id IS NULL THEN access_s ELSE refresh_s END))
+            to_timestamp(t + least(grant_max_s,
+                greatest(access_s, CASE WHEN current_token_id IS NOT NULL THEN refresh_s END)))
         FROM redeemed, clock
         RETURNING g.id, g.head_issued, g.head_exp
     ), new_access_tokens AS (
