@@ -24,7 +24,7 @@ def logout_pages(logout: Logout, visitor: Visitor, sessions: SessionStore) -> Bl
     @routes.get(PATH)
     async def begin() -> Response:
         logout_request = await validate(request.query_string)
-        session = await visitor.session(may_accept=True)
+        session = await visitor.session(may_enrol=True, may_accept=True)
         if session is None:
             return await signed_out(logout_request)
         if logout_request.needs_no_confirmation(session):
@@ -47,7 +47,7 @@ def logout_pages(logout: Logout, visitor: Visitor, sessions: SessionStore) -> Bl
             # A form on the client's page: the browser sends no SameSite cookie with this POST, but does with a GET.
             return see_other(f"{PATH}?{urlencode({name: form[name] for name in PARAMETERS if name in form})}")
         logout_request = await validate(form.get("query", "").encode())
-        session = await visitor.session(may_accept=True)
+        session = await visitor.session(may_enrol=True, may_accept=True)
         if session is None:
             return await signed_out(logout_request)
         check_csrf(session.secret, form.get("csrf"))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.kit.browser import query, user_id_of
 from tests.kit.oauth import Browser, Site, new_browser, new_site, query_of
 from tests.kit.server import Server
 
@@ -107,6 +108,15 @@ def test_logout_form_of_a_client_is_redirected_to_get(server: Server, oidc: Site
     assert is_signed_in(browser)
     assert browser.http.get(response.headers["Location"]).status_code == 200
     assert not is_signed_in(browser)
+
+
+def test_logout_ends_a_session_whose_user_must_set_up_a_second_factor(server: Server, oidc: Site) -> None:
+    browser = new_browser(server).sign_in()
+    hint = oidc.tokens(browser)["id_token"]
+    user_id = user_id_of(server, browser.login)
+    query(server, "UPDATE browser_sessions SET must_enrol = true WHERE user_id = $1", user_id)
+    assert "You are signed out" in browser.http.get(LOGOUT, params={"id_token_hint": hint}).text
+    assert query(server, "SELECT FROM browser_sessions WHERE user_id = $1", user_id) == []
 
 
 def test_logout_with_wrong_csrf_token_is_refused(server: Server) -> None:
