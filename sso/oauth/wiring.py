@@ -110,6 +110,7 @@ def build_oauth(
         settings.client_registration,
         RateLimiter(database, "client registration", settings.rate_client_registration),
         brand,
+        keys,
         settings.base_url,
     )
     documents = MetadataDocuments(clients, registration, build_client_documents(settings, MAX_BYTES))

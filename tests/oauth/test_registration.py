@@ -6,13 +6,21 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
+from sso.core.keys import public_jwk
+from sso.oauth.registration.metadata import ClientMetadata
 from sso.oauth.registration.registration import MAX_WAITING
+from sso.services import Services
+from sso.web.client_address import LOCAL
 from tests.kit import postgres
 from tests.kit.browser import query
+from tests.kit.client_assertions import KEYS
 from tests.kit.oauth import AUTHORIZE, Browser, Site, close_all, error_of, new_browser, new_site, pkce, query_of
 from tests.kit.registration_of_clients import REGISTER, RegistrationService, registration_service
 from tests.kit.server import Server
+
+JWKS = {"keys": [public_jwk(KEYS["ES256"].public_key(), "one")]}
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +170,29 @@ def test_client_manages_its_registration(service: RegistrationService) -> None:
     assert error_of(answer) == (400, "invalid_redirect_uri")
     assert service.manage("DELETE", client).status_code == 204
     assert error_of(service.manage("GET", client)) == (401, "invalid_token")
+
+
+async def test_algorithm_of_id_tokens_is_that_of_the_key_that_signs_them(services: Services) -> None:
+    """The main key of this service is not RS256, which is the default of the metadata."""
+    registration = replace(services.oauth.registration, mode="approved")
+    client = await registration.register(ClientMetadata(redirect_uris=["https://tool.example.net/cb"]), "", LOCAL)
+    assert client["id_token_signed_response_alg"] == services.keys.signer().algorithm != "RS256"
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"redirect_uris": ["http://127.0.0.1/cb"]},  # without a name
+        {"token_endpoint_auth_method": "private_key_jwt", "jwks": JWKS, "tos_uri": "https://tool.example.net/terms"},
+    ],
+)
+def test_client_can_send_back_what_it_reads(service: RegistrationService, metadata: dict[str, Any]) -> None:
+    client = service.registered(service.initial_token(), **metadata)
+    assert client | metadata == client
+    read = service.manage("GET", client).json()
+    changed = service.manage("PUT", client, json={**read, "dpop_bound_access_tokens": True})
+    assert changed.status_code == 200, changed.text
+    assert changed.json() == {**read, "dpop_bound_access_tokens": True}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
+import orjson
 from pydantic import AfterValidator, Field, ValidationError
 
 from sso.core.field_errors import FieldError
@@ -95,26 +96,30 @@ def client_changes(metadata: ClientMetadata, own_origin: str) -> ClientChanges:
         raise with_metadata_names(field_error(error)) from None
 
 
-def client_metadata(row: Row) -> dict[str, Any]:
-    """Returns the metadata of a registered client."""
+def client_metadata(row: Row, id_token_algorithm: str) -> dict[str, Any]:
+    """Returns the metadata of a registered client, which may send all of it back to change some."""
     client = Client.from_row(row)
     metadata = {
         "client_id": client.client_id,
         "client_id_issued_at": int(row["created"].timestamp()),
-        "client_name": client.name,
         "redirect_uris": list(client.redirect_uris),
         "post_logout_redirect_uris": list(client.post_logout_redirect_uris),
         "grant_types": list(client.grant_types),
         "response_types": ["code"],
         "token_endpoint_auth_method": client.token_endpoint_auth_method,
-        "id_token_signed_response_alg": client.id_alg or "RS256",
+        "id_token_signed_response_alg": id_token_algorithm,
         "require_pushed_authorization_requests": client.require_pushed_authorization_requests,
         "dpop_bound_access_tokens": client.dpop_bound_access_tokens,
         "scope": " ".join(SCOPES),
         "approved": client.approved,
     }
-    links = {name: row[name] for name in ("policy_uri", "tos_uri") if row[name]}
-    return metadata | links
+    optional = {
+        "client_name": client.name,
+        "policy_uri": client.policy_uri,
+        "tos_uri": client.tos_uri,
+        "jwks": orjson.loads(client.jwks) if client.jwks else None,
+    }
+    return metadata | {name: value for name, value in optional.items() if value}
 
 
 def with_metadata_names(error: FieldError) -> FieldError:

@@ -20,6 +20,7 @@ from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.db.transaction import Row, Transaction
+from sso.keys.keyset import KeySet
 from sso.oauth.clients.operations import ClientOperations
 from sso.oauth.clients.record import ClientChanges, ClientRecord
 from sso.oauth.clients.redirect_uris import browser_origin
@@ -54,6 +55,7 @@ class ClientRegistration(Struct, frozen=True):
     mode: RegistrationMode
     rate: RateLimiter
     brand: CurrentBrand
+    keys: KeySet
     base_url: str
 
     async def register(self, metadata: ClientMetadata, token: str, address: Address) -> dict[str, Any]:
@@ -165,7 +167,7 @@ class ClientRegistration(Struct, frozen=True):
     def _information(self, row: Row, access_token: str, secret: str | None = None) -> dict[str, Any]:
         secrets = {"client_secret": secret, "client_secret_expires_at": 0} if secret else {}
         return {
-            **client_metadata(row),
+            **client_metadata(row, self.keys.signer(row["id_alg"]).algorithm),
             **secrets,
             "registration_access_token": access_token,
             "registration_client_uri": f"{self.base_url}/proxy/oauth/register/{row['client_id']}",
