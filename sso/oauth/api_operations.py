@@ -56,6 +56,7 @@ _AUTHORIZATION = {
     "id_token_hint": "An ID token of the expected user.",
     "ui_locales": "Languages of the pages.",
     "acr_values": "How the user must sign in, one of acr_values_supported. Several are separated by spaces.",
+    "claims": "Claims that are requested one by one, as JSON (OpenID Connect Core section 5.5).",
     "resource": "A resource server (RFC 8707).",
     "dpop_jkt": "The thumbprint of the DPoP key.",
     "request_uri": "A pushed authorization request.",
@@ -137,7 +138,7 @@ OPERATIONS = (
         "Answer the consent page",
         _AUTHORIZED,
         body=ApiBody(
-            properties(csrf=STRING, decision={**STRING, "description": "allow or deny"}),
+            properties(csrf=STRING, decision={**STRING, "description": "allow, deny or other"}),
             (FORM_BODY,),
             {"allow": {"csrf": "the token of the page", "decision": "allow"}},
             required=False,

@@ -183,9 +183,9 @@ def test_invalid_request_is_reported_to_the_client_by_a_redirect(
     assert_error_redirect(anonymous.authorize(site, **changes), error)
 
 
-@pytest.mark.parametrize("name", ["response_type", "response_mode", "scope", "nonce", "state", "prompt"])
+@pytest.mark.parametrize("name", ["response_type", "response_mode", "scope", "nonce", "state", "prompt", "acr_values"])
 def test_repeated_parameter_is_refused(site: Site, browser: Browser, name: str) -> None:
-    query = f"{AUTHORIZE}?{urlencode(site.query(prompt='login'))}&{name}=x"
+    query = f"{AUTHORIZE}?{urlencode(site.query(prompt='login', acr_values='x'))}&{name}=x"
     assert query_of(browser.http.get(query))["error"] == "invalid_request"
 
 

@@ -14,6 +14,8 @@ from scripts.reference_tables.route_limits import offline_services
 from sso.admin.answers.shape import UNTYPED
 from sso.app import build_app
 from sso.health import Health
+from sso.oauth.authorization.request import PARAMETERS
+from sso.oauth.pages import AUTHORIZE_PATH
 from sso.openapi.document import build_document, document_path
 from sso.openapi.operation_ids import SERVICE_OPERATIONS
 from sso.services import Services
@@ -146,6 +148,11 @@ def test_every_answer_and_every_field_is_described(services: Services, document:
         assert typed or place.rpartition(".")[2] in ANY_VALUE, f"{place}: a type is missing (WithJsonSchema)"
         options = schema.get("anyOf", ())
         assert len(options) != 2 or {"type": "null"} not in options or "$ref" in str(options), f"{place}: nullable type"
+
+
+def test_every_parameter_of_an_authorization_request_is_described(document: dict[str, Any]) -> None:
+    described = {parameter["name"] for parameter in document["paths"][AUTHORIZE_PATH]["get"]["parameters"]}
+    assert described == {"client_id", "redirect_uri", "request_uri", "resource", *PARAMETERS}
 
 
 def test_workers_do_not_import_the_descriptions_before_they_are_asked() -> None:

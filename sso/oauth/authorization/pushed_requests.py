@@ -37,7 +37,7 @@ LIFETIME_S = 90
 CLIENT_FACTOR = 10  # a client with a secret or a key may push as many requests as this number of networks
 _PREFIX = "urn:ietf:params:oauth:request_uri:"
 _REQUEST_URI = re.compile(f"{re.escape(_PREFIX)}({SECRET_TOKEN})", re.ASCII)
-_STORED = ("client_id", "redirect_uri", "acr_values", "resource", *PARAMETERS)
+_STORED = ("client_id", "redirect_uri", "resource", *PARAMETERS)
 
 
 def has_request_uri(parameters: Parameters | None) -> bool:

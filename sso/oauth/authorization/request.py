@@ -24,7 +24,7 @@ DEFAULT_SCOPES = ("openid",)
 SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
 PARAMETERS = (
     "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "prompt",
-    "max_age", "login_hint", "ui_locales", "id_token_hint", "dpop_jkt", "claims",
+    "max_age", "login_hint", "ui_locales", "id_token_hint", "dpop_jkt", "claims", "acr_values",
 )  # fmt: skip
 # These change the meaning of the request, so they are refused instead of ignored.
 UNSUPPORTED = ("request", "request_uri", "registration")
