@@ -83,7 +83,7 @@ def oauth_routes(
     @recorder.observed("token")
     async def token() -> Response:
         body = await read_model(TokenRequest, require_type=True, max_bytes=MAX_BODY)
-        credentials = await _verify_assertion(body, assertions) if body.client_assertion else _credentials(body)
+        credentials = await read_credentials(body, assertions, TOKEN)
         proof = proofs.read(request.headers.getlist("DPoP"), "POST", TOKEN)
         if body.grant_type == DEVICE_CODE:
             g.is_held = body.wait > 0
@@ -116,7 +116,7 @@ def oauth_routes(
     @recorder.observed("revoke")
     async def revoke() -> Response:
         body = await read_model(RevokeRequest, max_bytes=MAX_BODY)
-        credentials = await read_credentials(body, assertions)
+        credentials = await read_credentials(body, assertions, REVOKE)
         await revocation.revoke(credentials, body.refresh_token, body.token)
         return reply({"status": "ok"}, headers=NO_STORE)
 
@@ -124,7 +124,7 @@ def oauth_routes(
     @recorder.observed("introspect")
     async def introspect() -> Response:
         body = await read_model(IntrospectionRequest, max_bytes=MAX_BODY)
-        credentials = await read_credentials(body, assertions)
+        credentials = await read_credentials(body, assertions, INTROSPECT)
         return reply(await introspection.introspect(credentials, body.token), headers=NO_STORE)
 
     @routes.post(PAR)
@@ -190,24 +190,17 @@ def discovery_routes(keys: KeySet, base_url: str, registration: RegistrationMode
 
 
 async def read_credentials(
-    body: TokenRequest | ClientAuthenticationFields, assertions: ClientAssertions, own_path: str = TOKEN
+    body: TokenRequest | ClientAuthenticationFields, assertions: ClientAssertions, own_path: str
 ) -> ClientCredentials:
     """Returns the client credentials of the current request, which has the path ``own_path``."""
-    return await _verify_assertion(body, assertions, own_path) if body.client_assertion else _credentials(body)
-
-
-async def _verify_assertion(
-    body: TokenRequest | ClientAuthenticationFields, assertions: ClientAssertions, own_path: str = TOKEN
-) -> ClientCredentials:
-    if body.client_secret or request.headers.getlist("Authorization"):
+    authorization = request.headers.getlist("Authorization")
+    if not body.client_assertion:
+        return client_credentials(authorization, body.client_id, body.client_secret)
+    if body.client_secret or authorization:
         raise InvalidRequest("expected one client authentication method: client_assertion or another one")
     return await assertions.verify(
         body.client_assertion_type, body.client_assertion, body.client_id, client_address(), own_path
     )
-
-
-def _credentials(body: TokenRequest | ClientAuthenticationFields) -> ClientCredentials:
-    return client_credentials(request.headers.getlist("Authorization"), body.client_id, body.client_secret)
 
 
 def text_fields(body: ParsedBody) -> dict[str, str | list[str]]:

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from sso.core.keys import public_jwk
 from tests.kit.client_assertions import KEYS, assertion, fields
-from tests.kit.oauth import REVOKE, TOKEN, Browser, Site, error_of, new_site
+from tests.kit.oauth import INTROSPECT, REVOKE, TOKEN, Browser, Site, error_of, new_site
 from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
@@ -37,6 +37,18 @@ def test_audience_is_the_issuer_or_the_token_endpoint(app: Site, browser: Browse
     base = app.server.base_url
     aud = [item.format(base) for item in audience] if isinstance(audience, list) else audience.format(base)
     assert app.redeem(browser.code(app), headers={}, **fields(assertion(app, aud=aud))).status_code == 200
+
+
+def test_audience_is_the_endpoint_that_gets_the_assertion(app: Site) -> None:
+    for path, other, error in (
+        (REVOKE, INTROSPECT, "invalid_request"),
+        (INTROSPECT, REVOKE, "unauthorized_client"),
+        (TOKEN, REVOKE, "invalid_request"),
+    ):
+        own = assertion(app, aud=app.server.base_url + path)  # of a request that lacks something else
+        assert error_of(app.http.post(path, data=fields(own)))[1] == error, path
+        foreign = assertion(app, aud=app.server.base_url + other)
+        assert error_of(app.http.post(path, data=fields(foreign))) == (401, "invalid_client"), path
 
 
 def test_assertion_works_once(app: Site, browser: Browser) -> None:
