@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 import pytest
 
-from tests.kit.browser import Forms
+from tests.kit.browser import Forms, user_id_of
 from tests.kit.builders import PASSWORD
 from tests.kit.oauth import Browser, Site, new_site, query_of
 from tests.kit.server import Server
@@ -52,6 +52,22 @@ def test_steam_leads_to_the_password(server: Server, steam: SteamStandIn, site: 
     browser = linked_player(server, provider_id)
     next_path = flow_of(browser.authorize(site, max_age="600"))
     assert PROVE_AGAIN in follow(browser, sign_in(browser, provider_id, next_path)).text
+
+
+@pytest.mark.parametrize("max_age", [None, "600"])
+def test_another_account_may_be_one_of_steam_unless_the_site_wants_a_new_login(
+    server: Server, steam: SteamStandIn, site: Site, max_age: str | None
+) -> None:
+    provider_id = add_provider(server, steam, "steam")
+    owner, browser = linked_player(server, provider_id), player(server).sign_in()
+    page = browser.authorize(site, prompt="select_account", max_age=max_age)
+    next_path = parameters(browser.submit(page, {"decision": "other"}).headers["Location"])["next"]
+    answer = follow(browser, sign_in(browser, provider_id, next_path))
+    if max_age:
+        assert PROVE_AGAIN in answer.text
+    else:
+        claims = site.claims(site.redeem(query_of(answer)["code"]).json()["id_token"])
+        assert claims["sub"] == user_id_of(server, owner.login)
 
 
 @pytest.mark.parametrize(("age", "is_accepted"), [(0, True), (3600, False), (-3600, False)])

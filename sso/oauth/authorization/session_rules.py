@@ -31,8 +31,15 @@ def accepts(pending: PendingAuthorization, session: Session) -> bool:
 
     If not, the user must sign in again.
     """
-    is_recent = pending.login_after is None or (session.created >= pending.login_after and session.is_proven)
-    return is_recent and is_requested_user(pending.request, session)
+    is_recent = pending.login_after is None or session.created >= pending.login_after
+    is_proof = session.is_proven or not _needs_proof(pending)
+    return is_recent and is_proof and is_requested_user(pending.request, session)
+
+
+def _needs_proof(pending: PendingAuthorization) -> bool:
+    """Returns whether the client demands that the user signs in, and not only the user to use another account."""
+    has_max_age = pending.login_after is not None and pending.login_after <= pending.created
+    return has_max_age or "login" in pending.request.prompts
 
 
 def is_requested_user(request: AuthorizationRequest, session: Session) -> bool:

@@ -72,7 +72,12 @@ _FIND = BatchStatement(
     WHERE r.expires > now() AND NOT c.disabled""",
     columns={"digest": "bytea"},
 )
-_REQUIRE_NEW_LOGIN = Statement("UPDATE oauth_requests SET login_after = now() WHERE digest = :digest")
+# A client that has demanded a new sign-in, also with max_age, must still get one that proves who the user is.
+_REQUIRE_NEW_LOGIN = Statement(
+    """UPDATE oauth_requests SET login_after = now(),
+        prompts = CASE WHEN login_after <= created THEN array_append(prompts, 'login') ELSE prompts END
+    WHERE digest = :digest"""
+)
 _FINISH = Statement("DELETE FROM oauth_requests WHERE digest = :digest AND expires > now() RETURNING digest")
 _FIND_CONSENT = Statement("SELECT scopes FROM oauth_consents WHERE user_id = :user_id AND client_id = :client_id")
 _SAVE_CONSENT = Statement(
@@ -169,7 +174,7 @@ class AuthorizationStore:
         )
 
     async def require_new_login(self, request_id: str) -> None:
-        """From now on the authorization accepts only a later sign-in, still of the user that the client requires."""
+        """From now on the authorization accepts only a later sign-in, still as the client requires it."""
         await self._database.value(_REQUIRE_NEW_LOGIN, digest=digest(request_id))
 
     async def consented_scopes(self, user_id: str, client_id: str) -> frozenset[str]:
