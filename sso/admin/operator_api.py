@@ -36,7 +36,7 @@ class OperatorApi:
         """Answers as the management API does, without its rate limits and shares of the database."""
         try:
             route, path = self._find(call.method, call.path)
-            response = await route.handler(self._request(route, path, call, progress))
+            response = await route.respond(self._request(route, path, call, progress))
         except ApiError as error:
             return _refusal(error.status, error.code, error.message, error.extra | field_members(error))
         members = {"status": "OK", **response.members}

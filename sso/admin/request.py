@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
+from sso.accounts.history.events import by_support
 from sso.admin.answers.shape import UNTYPED_ANSWER, AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import PreconditionFailed
@@ -141,6 +142,11 @@ class AdminRoute(Struct, frozen=True):
     states_revision: bool = False
     # Service clients of a removed application may use this route, and no other.
     serves_removed_applications: bool = False
+
+    async def respond(self, request: AdminRequest) -> AdminResponse:
+        """Calls the handler. What it changes of an account is shown to its user as made by support."""
+        with by_support():
+            return await self.handler(request)
 
     def read_query(self, path: Mapping[str, str], fields: dict[str, JSON]) -> Any:
         """Returns the query model. Raises ApiError, and NotFound for a path with an id that PostgreSQL refuses."""

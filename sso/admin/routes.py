@@ -69,14 +69,14 @@ async def _respond(
     admin_request = AdminRequest(caller, path, query, body, if_match)
     if route.states_revision:
         return await _answer_at_revision(management, route, admin_request)
-    return _reply(await route.handler(admin_request))
+    return _reply(await route.respond(admin_request))
 
 
 async def _answer_at_revision(management: ManagementApi, route: AdminRoute, admin_request: AdminRequest) -> Response:
     demanded = demanded_revision()
     await management.revisions.wait(demanded, hold_request)
     revision = await management.revisions.read()  # before the permissions are read, which are then at least as new
-    response = await route.handler(admin_request)
+    response = await route.respond(admin_request)
     return _reply(replace(response, headers={**response.headers, **revision_headers(revision, demanded)}))
 
 
@@ -87,7 +87,7 @@ def _reply(response: AdminResponse) -> Response:
 async def _wait_for_response(route: AdminRoute, admin_request: AdminRequest) -> Response:
     connection = client_connection()
     with connection.cancel_on_disconnect():
-        response = await route.handler(admin_request)
+        response = await route.respond(admin_request)
     if response.event_stream is None:
         return _reply(response)
     body = _until_disconnect(connection, response.event_stream)

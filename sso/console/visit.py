@@ -113,7 +113,7 @@ class ConsoleVisit(Struct, frozen=True):
             content = validate(route.body, ParsedBody(body or {})) if route.body else None
             admin_request = AdminRequest(self.caller, variables, model, content, if_match, progress=progress)
             with collect_entries() as entries:
-                response = await route.handler(admin_request)
+                response = await route.respond(admin_request)
             if is_change:
                 self.entries.extend(entries)
             return response

@@ -27,6 +27,23 @@ def test_export_has_everything_about_the_user_and_is_audited(
     assert "user.export" in operations(root, user.user_id)
 
 
+def test_history_of_a_player_shows_support_and_not_the_address_of_the_administrator(
+    server: Server, studio: Studio, manager: Administrator
+) -> None:
+    user = studio.user()
+    agent = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0"}
+    path = f"/users/{user.user_id}"
+    for method, end, body in (("DELETE", "/sessions", None), ("PATCH", "", {"password": "a password of support"})):
+        answer = manager.request(method, path + end, agent, json=body)
+        assert answer.status_code == 200, answer.text
+    sql = """SELECT kind, address, device, detail FROM account_events
+        WHERE user_id = $1 AND kind <> 'signed_in' ORDER BY id"""
+    by_support = ("", "", '{"by": "support"}')
+    assert [tuple(row) for row in query(server, sql, user.user_id)] == [
+        ("signed_out_elsewhere", *by_support), ("password_changed", *by_support)
+    ]  # fmt: skip
+
+
 def test_managers_of_users_neither_export_nor_erase_nor_unblock_administrators(
     studio: Studio, manager: Administrator
 ) -> None:

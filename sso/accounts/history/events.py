@@ -1,5 +1,8 @@
 """Events of the security history (table ``account_events``), written in the transaction of what they tell."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any
 
@@ -7,7 +10,9 @@ from sso.accounts.history.store import insert_event, insert_failure
 from sso.db.transaction import Runner, Transaction
 from sso.signals.recording import record_history_signal
 
-SUPPORT = "support"  # the value of ``by`` in the details of an event that a command has caused
+SUPPORT = "support"  # the value of ``by`` in the details of an event that an administrator has caused
+
+_is_by_support: ContextVar[bool] = ContextVar("is_by_support", default=False)
 
 
 class EventKind(StrEnum):
@@ -54,6 +59,16 @@ class EventKind(StrEnum):
     DELETION_CANCELLED = "deletion_cancelled"
 
 
+@contextmanager
+def by_support() -> Iterator[None]:
+    """Within the block, changes are those of support: players do not learn the address of an administrator."""
+    token = _is_by_support.set(True)
+    try:
+        yield
+    finally:
+        _is_by_support.reset(token)
+
+
 async def record_event(tx: Transaction, user_id: str, kind: EventKind, **detail: Any) -> None:
     """Adds an event to the history of the user, with address and browser of the current request. Clients that have a
     stream of signals and know the user are told about a change of a credential.
@@ -62,7 +77,7 @@ async def record_event(tx: Transaction, user_id: str, kind: EventKind, **detail:
     """
     from sso.web.request_origin import request_origin  # Quart, which commands that only read do not need
 
-    origin = request_origin()
+    origin = None if _is_by_support.get() else request_origin()
     if origin is None:
         detail = {"by": SUPPORT, **detail}
     address, device = origin or ("", "")
