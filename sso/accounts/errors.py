@@ -81,6 +81,10 @@ class Banned(LoginNotAllowed):
         return [*reason, (Text("End of the ban"), until)]
 
 
+class LastWayToSignIn(Exception):
+    """Without what was to be removed, the user could not sign in any more."""
+
+
 class SecondFactorNotUsed(ApiError):
     """Every sign-in needs a second factor, and this one was without. Pages ask for one; a program cannot."""
 

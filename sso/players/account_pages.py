@@ -10,13 +10,11 @@ from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.sections import time_ago
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.form_problem import FormProblem
+from sso.accounts.login.messages import LAST_WAY
 from sso.accounts.session_store import Session
 from sso.core.errors import Conflict
 from sso.players.links import UserLinks
-from sso.web.language import _
 from sso.web.redirects import see_other
-
-LAST_WAY = _("Without it you could not sign in any more. Set a password first, or link another account.")
 
 
 class DeviceKeySection:

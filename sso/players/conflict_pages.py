@@ -8,6 +8,8 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
+from sso.accounts.errors import LastWayToSignIn
+from sso.accounts.login.messages import LAST_WAY
 from sso.accounts.login.view import next_query
 from sso.accounts.session_store import Session
 from sso.accounts.visitor import Visitor
@@ -16,13 +18,11 @@ from sso.core.errors import ApiError, Conflict
 from sso.core.language import Text
 from sso.db.transaction import Transaction
 from sso.gsid.guest_merges import GuestPreview
-from sso.players.account_pages import LAST_WAY
 from sso.players.conflict_login import ConflictLoginFlows, OpenConflict, conflict_path
 from sso.players.guest_linking import preview_merge
 from sso.players.merge import Moves, UserMerges, actor_mode
 from sso.players.merge_mails import MergeMails
 from sso.upstream.link_conflict_store import LinkConflict, masked_login, use_conflict
-from sso.upstream.linked_identities import LastWayToSignIn
 from sso.upstream.recent_login import CONFLICT_PATH
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from sso.accounts.errors import LastWayToSignIn
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.signed_in_game_store import SignedInGames
@@ -13,7 +14,7 @@ from sso.core.errors import Conflict
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.players.device_key_store import delete_key, key_sign_ins, list_keys
-from sso.upstream.linked_identities import LastWayToSignIn, LinkedIdentities, audit_unlink
+from sso.upstream.linked_identities import LinkedIdentities, audit_unlink
 
 LAST_WAY = "it is the user's last way to sign in"
 

@@ -9,18 +9,15 @@ from quart import Blueprint, Response
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.sections import time_ago
 from sso.accounts.account_page.view import AccountView, NotSignedIn
-from sso.accounts.errors import TooManyAttempts
+from sso.accounts.errors import LastWayToSignIn, TooManyAttempts
 from sso.accounts.form_problem import FormProblem
-from sso.accounts.login.messages import retry_problem
+from sso.accounts.login.messages import LAST_WAY, retry_problem
 from sso.accounts.session_store import Session
-from sso.upstream.linked_identities import LastWayToSignIn, LinkedIdentities
+from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.provider_store import ProviderList
 from sso.upstream.sign_in import UpstreamSignIn
 from sso.upstream.view import UpstreamView
-from sso.web.language import _
 from sso.web.redirects import see_other
-
-LAST_WAY = _("Without it you could not sign in any more. Set a password first, or link another account.")
 
 
 class IdentitiesSection:

@@ -6,6 +6,7 @@ An identity never moves by itself: the page needs a recent login to the account 
 from msgspec import Struct
 
 from sso.accounts.bans.identity_store import provider_identity
+from sso.accounts.errors import LastWayToSignIn
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.user_store import can_sign_in, get_user, lock_unchanged_user
@@ -14,7 +15,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.upstream.identity_store import count_links
-from sso.upstream.linked_identities import MAX_LINKS, LastWayToSignIn, LinkedIdentities
+from sso.upstream.linked_identities import MAX_LINKS, LinkedIdentities
 
 CONFLICT_S = 1800
 

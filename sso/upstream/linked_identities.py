@@ -7,6 +7,7 @@ import orjson
 
 from sso.accounts.bans.identity_store import provider_identity, refuse_banned
 from sso.accounts.bans.operations import BanOperations
+from sso.accounts.errors import LastWayToSignIn
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.user_store import can_sign_in, get_user, lock_user
@@ -41,10 +42,6 @@ GUEST_ADDED = Text("A guest of a game was added to your account. The device of t
 UNLINKED_SUBJECT = Text("A way to sign in to %(service)s was removed")
 UNLINKED = Text("Your account can no longer be used with %(provider)s.")
 ADVICE = Text("If this was not you, sign in, remove what you do not know and change your password.")
-
-
-class LastWayToSignIn(Exception):
-    """Without this identity, the user could not sign in any more."""
 
 
 class IdentityTaken(Exception):

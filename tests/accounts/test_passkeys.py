@@ -282,6 +282,16 @@ def test_removing_a_passkey_requires_recent_authentication_and_ends_sessions(
     assert not query(server, "SELECT 1 FROM recovery_codes JOIN users USING (user_id) WHERE login = $1", login)
 
 
+def test_last_way_to_sign_in_is_not_removed(
+    server: Server, browser: Browser, login: str, passkey: SoftwarePasskey
+) -> None:
+    query(server, "UPDATE users SET password_hash = NULL WHERE login = $1", login)
+    browser.open_account()
+    assert browser.submit("/account/passkeys/remove").status_code == 409
+    assert browser.problem.startswith("Without it you could not sign in any more.")
+    assert query(server, "SELECT passkey_count FROM users WHERE login = $1", login)[0]["passkey_count"] == 1
+
+
 def test_passkey_of_another_user_cannot_be_changed(server: Server, owner: Owner) -> None:
     owner.browser.open_account()
     id = owner.browser.form("/account/passkeys/rename")["id"]

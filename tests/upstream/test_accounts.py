@@ -6,12 +6,13 @@ import orjson
 import pytest
 import trio
 
+from sso.accounts.errors import LastWayToSignIn
 from sso.accounts.model import User
 from sso.core.encryption import Keyring
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
-from sso.upstream.linked_identities import LastWayToSignIn, tokens_purpose
+from sso.upstream.linked_identities import tokens_purpose
 from sso.upstream.model import UpstreamIdentity
 from sso.upstream.provider_store import count_links
 from tests.kit.browser import mailed_codes, query

@@ -135,6 +135,12 @@ OPERATIONS = (
     ),
     form("/account/passkeys/rename", TAG, "Rename a passkey", "id", "name", errors=_PROBLEMS, security=SIGNED_IN),
     form(
-        "/account/passkeys/remove", TAG, "Remove a passkey", "id", *CONFIRMATION, errors=_PROBLEMS, security=SIGNED_IN
+        "/account/passkeys/remove",
+        TAG,
+        "Remove a passkey",
+        "id",
+        *CONFIRMATION,
+        errors=(*_PROBLEMS, 409),
+        security=SIGNED_IN,
     ),
 )

@@ -15,6 +15,7 @@ EXPIRED = _("This sign-in has expired. Please sign in again.")
 PROVE_AGAIN = _("You are signed in, but you must still prove that it is you: with your password or a passkey.")
 USED_CODE = _("You have already used this code. Please wait until your app shows the next one, at most 30 seconds.")
 NOT_AN_ADDRESS = _("Please enter an e-mail address, such as name@example.com.")
+LAST_WAY = _("Without it you could not sign in any more. Set a password first, or link another account.")
 PASSWORDS_DIFFER = FormProblem(_("The new passwords do not match."), field="repeat_password")
 BLOCKED = _("Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it.")
 

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Awaitable, Callable
 
+from sso.accounts.errors import LastWayToSignIn
 from sso.accounts.history.events import EventKind
 from sso.accounts.model import User
 from sso.accounts.passkeys.challenges import Challenge
@@ -28,7 +29,7 @@ REMOVED = Text("A passkey was removed from your account.")
 
 
 class PasskeyNotChanged(Exception):
-    """Rolls the transaction back: the passkey exists already, does not exist, or is the last way to sign in."""
+    """Rolls the transaction back: the passkey exists already, or does not exist."""
 
 
 class PasskeyChanges:
@@ -57,12 +58,16 @@ class PasskeyChanges:
         return await self._run(work)
 
     async def remove(self, user: User, passkey_id: str) -> FactorChange | None:
+        """Raises LastWayToSignIn."""
+
         async def work(tx: Transaction) -> FactorChange | None:
             if not await count_passkey_down(tx, user):
                 return None
             name = await delete_passkey(tx, user.user_id, passkey_id)
-            if name is None or not await can_sign_in(tx, user.user_id):
+            if name is None:
                 raise PasskeyNotChanged
+            if not await can_sign_in(tx, user.user_id):
+                raise LastWayToSignIn  # the transaction is rolled back
             return await self._factor_changes.finish(
                 tx, user, FACTOR, REMOVED, EventKind.PASSKEY_REMOVED, revoke=True, name=name
             )

@@ -5,8 +5,9 @@ from quart import Blueprint, Response, request
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.errors import LastWayToSignIn
 from sso.accounts.form_problem import FormProblem
-from sso.accounts.login.messages import retry_problem
+from sso.accounts.login.messages import LAST_WAY, retry_problem
 from sso.accounts.passkeys.changes import MAX_PASSKEYS, PasskeyChanges
 from sso.accounts.passkeys.credential import InvalidPasskey
 from sso.accounts.passkeys.registration import PasskeyRegistration
@@ -91,7 +92,10 @@ def passkey_pages(
         authentication = await account.authenticate(session, form)
         if isinstance(authentication, FormProblem):
             return await account.show(session, authentication, form.get("id", ""))
-        change = await changes.remove(session.user, form.get("id", ""))
+        try:
+            change = await changes.remove(session.user, form.get("id", ""))
+        except LastWayToSignIn:
+            return await account.show(session, FormProblem(LAST_WAY, 409), form.get("id", ""))
         if change is None:
             return see_other("/account")
         return await restarts.restart(session, change.user, authentication, "passkey-removed")
