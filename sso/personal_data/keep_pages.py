@@ -15,7 +15,8 @@ from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SignedIn, User
 from sso.accounts.second_factor.codes import SecondFactors
-from sso.core.errors import RetryLater
+from sso.accounts.session_store import Session
+from sso.core.errors import ApiError, RetryLater
 from sso.personal_data.closed_account import KeepTickets
 from sso.personal_data.deletion import AccountDeletion
 from sso.web import language
@@ -99,10 +100,9 @@ def keep_pages(
         visit = read_cookie(VISIT_COOKIE)
         check_csrf(visit, form.get("csrf"))
         next_path = form.get("next")
-        flow = await login_flows.find(safe_next(next_path)) if next_path else None
         ticket = await tickets.read(form.get("ticket", ""), visit)
         if ticket is None:
-            return see_other("/login")
+            return see_other("/login" + next_query(next_path))
         user, authentication = ticket.user, ticket.authentication
         language.use_user_language(user.lang)
         if ticket.needs_code:
@@ -121,15 +121,22 @@ def keep_pages(
             authentication = checked.authentication
         kept = await deletion.keep(user)
         if kept is None:
-            return see_other("/login")
+            return see_other("/login" + next_query(next_path))
         signed_in = SignedIn(kept, authentication)
         if await completion.must_prove_second_factor(signed_in):
             return await completion.ask_for_second_factor(signed_in, next_path)
         session = await completion.start_session(signed_in)
-        if flow and not session.is_usable:
-            return completion.redirect(session, "/login" + next_query(next_path))
-        # The page did not show what the flow is about, so the flow asks.
-        return completion.redirect(session, flow.continue_path if flow else _welcome(next_path))
+        return completion.redirect(session, await continue_path(session, next_path))
+
+    async def continue_path(session: Session, next_path: str | None) -> str:
+        """Returns where the sign-in led. The page did not show what the flow is about, so the flow asks."""
+        try:
+            flow = await login_flows.find(safe_next(next_path)) if next_path else None
+        except ApiError:  # the flow has ended; the account is kept all the same
+            return account_url("kept")
+        if flow is None:
+            return _welcome(next_path)
+        return flow.continue_path if session.is_usable else "/login" + next_query(next_path)
 
     async def check_code(user: User, code: str, first: AuthenticationContext) -> SignedIn | FormProblem:
         try:

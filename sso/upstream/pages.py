@@ -180,6 +180,7 @@ def upstream_pages(
             email=registration.verified_address(provider, pending),
             register_url=f"/register?next={LINK_PATH}" if registration.is_open else "",
             link_url=f"/login?next={LINK_PATH}",
+            cancel_url="/login" + next_query(pending.next_path),
             **context,
         )
 

@@ -125,6 +125,17 @@ def test_login_challenge_expires_after_ten_minutes(browser: Browser, server: Ser
     assert browser.submit("/login", login=login, password=PASSWORD).status_code == 303
 
 
+def test_login_challenge_that_has_ended_leads_to_the_sign_in_with_its_next_path(
+    browser: Browser, server: Server
+) -> None:
+    login = new_user(server, email_2fa=True)
+    browser.get("/login?next=/account/history")
+    browser.follow(browser.submit("/login", login=login, password=PASSWORD))
+    query(server, "DELETE FROM login_challenges")
+    for answer in (browser.submit("/login/code/resend"), browser.get("/login/code?next=/account/history")):
+        assert answer.headers["Location"] == "/login?next=/account/history"
+
+
 def test_another_account_can_be_used_instead(browser: Browser, server: Server) -> None:
     ask(browser, new_user(server, totp_secret=TOTP_SECRET))
     challenge = browser.cookie(VISIT) or ""

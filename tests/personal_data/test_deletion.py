@@ -10,6 +10,7 @@ import trio
 from sso.services import Services
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, query, user_id_of
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.game import Game
 from tests.kit.mailbox import wait_for_mails
 from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
 from tests.kit.server import Server, until
@@ -78,6 +79,19 @@ def test_account_is_kept_by_signing_in_and_confirming(browser: Browser, server: 
     make_due(server, login)  # has no effect on an enabled account
     query(server, "UPDATE users SET deletion_due = NULL WHERE login = $1", login)
     assert wait_for_mails(server, login, "Your 127.0.0.1 account is kept")
+
+
+def test_account_is_kept_after_the_sign_in_that_led_to_it_has_ended(
+    browser: Browser, server: Server, login: str
+) -> None:
+    delete_account(browser)
+    with Game(server) as game:
+        session = game.register()
+        browser.get(session.page)
+        assert browser.submit("/login", login=login, password=PASSWORD).status_code == 403
+        query(server, "UPDATE game_sessions SET ends = now() - interval '1 s' WHERE gsid = $1", session.gsid)
+        assert browser.submit("/login/keep").headers["Location"] == "/account?done=kept#profile"
+    assert browser.is_signed_in
 
 
 def test_keeping_asks_for_the_second_factor(server: Server) -> None:

@@ -123,9 +123,10 @@ def test_other_addresses_are_verified_by_mail(
     provider_id = add_provider(server, provider, trusted_email=trusted)
     browser = player(server)
     provider.person = Person(email="claimed@example.com", email_verified=verified)
-    page = follow(browser, sign_in(browser, provider_id))
+    page = follow(browser, sign_in(browser, provider_id, "/account/history"))
     assert "claimed@example.com" not in page.text
     assert 'href="/register?next=/login/identity/link"' in page.text
+    assert 'href="/login?next=/account/history"' in page.text  # Cancel
 
 
 def test_steam_player_registers_with_an_address_and_is_linked(server: Server, steam: SteamStandIn) -> None:

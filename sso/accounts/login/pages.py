@@ -140,7 +140,7 @@ def login_pages(
     async def code_form() -> Response:
         challenge = await sessions.find_challenge(read_cookie(VISIT_COOKIE))
         if challenge is None:
-            return see_other("/login")
+            return see_other("/login" + next_query(request.args.get("next")))
         return await show_code_form(challenge.user, request.args.get("next"))
 
     @routes.post("/login/code")
@@ -195,7 +195,7 @@ def login_pages(
         check_csrf(secret, form.get("csrf"))
         challenge = await sessions.find_challenge(secret)
         if challenge is None:
-            return see_other("/login")
+            return see_other("/login" + next_query(form.get("next")))
         outcome = await mail_code(factors, challenge.user)
         if isinstance(outcome, FormProblem):
             told: dict[str, Any] = {"problem": outcome.text, "status": outcome.status, "headers": outcome.headers}
