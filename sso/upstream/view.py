@@ -22,7 +22,7 @@ from sso.web.pages import page
 from sso.web.redirects import see_other
 from sso.web.request import client_address
 
-COOKIE_S = 3600
+COOKIE_S = 3600  # after the last sign-in began: longer than an attempt, and an identity that waits for an account
 log = structlog.get_logger()
 
 
@@ -44,7 +44,7 @@ class UpstreamView:
         self, provider: IdentityProvider, next_path: str, user_id: str | None = None
     ) -> Response:
         """Sends the browser to the provider. With ``user_id``, that user links the identity, by a form."""
-        browser_secret, is_new = visit_secret(UPSTREAM_COOKIE)
+        browser_secret, _is_new = visit_secret(UPSTREAM_COOKIE)
         try:
             flow = await self._login_flows.find(next_path) if next_path else None
             needs_new_login = flow is not None and flow.needs_new_login
@@ -54,8 +54,7 @@ class UpstreamView:
         except UpstreamError as error:
             return await self.show_failure(provider, error, BegunAttempt(next_path, user_id, 0))
         response = see_other(url) if user_id is None else await _leave_form(url, provider)
-        if is_new:
-            set_cookie(response, UPSTREAM_COOKIE, browser_secret, COOKIE_S)
+        set_cookie(response, UPSTREAM_COOKIE, browser_secret, COOKIE_S)
         return response
 
     async def flow(self, next_path: str) -> LoginFlow | None:

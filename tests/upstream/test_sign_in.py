@@ -172,6 +172,14 @@ def test_denied_sign_in_has_a_friendly_text(server: Server, provider: CodeProvid
     assert failure(server, provider_id) == "authorization error: access_denied"
 
 
+def test_cookie_of_an_earlier_sign_in_is_renewed(server: Server, provider: CodeProvider) -> None:
+    """Otherwise it would expire while the player is at the provider, or reads a mail for the new account."""
+    path, browser = f"/login/upstream/{add_provider(server, provider)}", player(server)
+    cookies = [browser.http.get(path).headers["Set-Cookie"] for _ in range(2)]
+    assert len({cookie.partition(";")[0] for cookie in cookies}) == 1
+    assert all("Max-Age=3600" in cookie for cookie in cookies)
+
+
 def test_attempt_expires(server: Server, provider: CodeProvider) -> None:
     provider_id = add_provider(server, provider)
     browser = player(server)
