@@ -10,6 +10,7 @@ from sso.accounts.disabling import set_disabled
 from sso.accounts.model import GUEST_TAG, User, login_key
 from sso.accounts.password_changes import BY_OPERATOR, PasswordChanges
 from sso.accounts.second_factor.codes import totp_purpose
+from sso.accounts.second_factor.store import delete_mailed_code
 from sso.accounts.user_record import UserChanges, UserRecord
 from sso.accounts.user_store import (
     ADDRESS_LINKS,
@@ -127,6 +128,7 @@ class UserOperations(Struct, frozen=True):
             await revoke_everything(tx, user_id)
         if "login_key" in changed:
             await revoke_links(tx, user_id, ADDRESS_LINKS)
+            await delete_mailed_code(tx, user_id)
             await record_new_address(tx, user_id, user.login, changed["login"])
         if "totp_sealed" in changed:
             await record_new_totp_secret(tx, user_id)

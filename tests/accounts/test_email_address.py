@@ -482,6 +482,15 @@ def test_address_that_an_operator_has_set_cannot_be_undone(
     assert user_row(server, user_id)["login"] == f"third.{login}"
 
 
+def test_code_that_was_mailed_to_the_address_before_does_not_work_after_a_change_by_an_operator(server: Server) -> None:
+    login = new_user(server, email_2fa=True)
+    new = f"new.{login}"
+    assert not can_use(server, login, "")
+    (code,) = mailed_codes(server, login)
+    server.apply({"users": [{"user_id": user_id_of(server, login), "login": new}]})
+    assert not can_use(server, new, code)
+
+
 def use_link_to_undo(browser: Browser, mail: str) -> httpx.Response:
     browser.get(path_of(link_in(mail)))
     return browser.submit("/email/undo")
