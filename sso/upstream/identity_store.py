@@ -76,8 +76,10 @@ class PendingIdentity(Struct, frozen=True):
 
     @property
     def form_id(self) -> str:
-        """Names the identity in a form: another one may wait in this browser when the form is sent."""
-        return digest(self.sealed).hex()
+        """Names in a form what its page has shown: another identity may wait in this browser when the form is sent."""
+        identity = self.identity
+        shown = (self.provider_id, identity.subject, identity.name, identity.email, self.next_path)
+        return digest(orjson.dumps(shown).decode()).hex()
 
 
 class PendingIdentities:

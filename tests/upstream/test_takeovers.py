@@ -8,7 +8,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx
 import pytest
 
-from sso.core.ids import digest
+from sso.upstream.identity_store import PendingIdentity
+from sso.upstream.model import UpstreamIdentity
 from sso.web.csrf import csrf_token
 from tests.kit.browser import Forms, query
 from tests.kit.builders import PASSWORD
@@ -53,7 +54,7 @@ def test_equal_email_address_links_nothing(
     # And no second account gets the address.
     provider.person = Person(email=victim.login, email_verified=verified)
     sign_in(attacker, provider_id)
-    form = {"csrf": csrf_of(attacker), "identity": form_id_of(attacker), "nick": "Mallory"}
+    form = {"csrf": csrf_of(attacker), "identity": form_id_of(provider_id, provider.person), "nick": "Mallory"}
     answer = attacker.http.post("/login/identity/create", data=form)
     assert answer.status_code == (409 if trusted and verified else 303)
     assert not is_signed_in(attacker)
@@ -70,11 +71,10 @@ def csrf_of(browser: Browser) -> str:
     return csrf_token(browser.http.cookies.get("sso_upstream") or "")
 
 
-def form_id_of(browser: Browser) -> str:
-    """Returns what names the identity in the forms of this browser, also if its page has no form."""
-    name = digest(f"pending identity:{browser.http.cookies.get('sso_upstream')}").hex()
-    (row,) = query(browser.server, "SELECT identity_sealed FROM pending_identities WHERE id = $1", name)
-    return digest(row["identity_sealed"]).hex()
+def form_id_of(provider_id: str, person: Person) -> str:
+    """Returns what names the identity of this person in forms, also if its page has no form."""
+    identity = UpstreamIdentity(person.subject, person.name, person.email)
+    return PendingIdentity(provider_id, identity, next_path="").form_id
 
 
 def test_login_csrf_through_a_provider_is_refused(server: Server, provider: CodeProvider) -> None:
@@ -288,6 +288,17 @@ def test_button_links_the_identity_that_the_page_has_shown(server: Server, provi
     assert names_of_links(server, provider_id) == []
     assert browser.http.post(LINK, data=Forms(page.text).by_action[LINK][0]).status_code == 303
     assert names_of_links(server, provider_id) == ["Eve of Elsewhere"]
+
+
+def test_button_works_after_the_same_person_has_signed_in_again(server: Server, provider: CodeProvider) -> None:
+    provider_id = add_provider(server, provider)
+    browser = player(server)
+    sign_in(browser, provider_id)
+    press(browser, f"/login?next={LINK}", "/login", login=browser.login, password=PASSWORD)
+    shown = Forms(browser.http.get(LINK).text).by_action[LINK][0]
+    sign_in(browser, provider_id)
+    assert browser.http.post(LINK, data=shown).status_code == 303
+    assert names_of_links(server, provider_id) == [provider.person.name]
 
 
 def test_button_creates_the_account_that_the_page_has_shown(server: Server, provider: CodeProvider) -> None:
