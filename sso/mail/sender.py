@@ -55,6 +55,7 @@ class MailDelivery(QueuedDelivery[Row]):
         html = self._keyring.decrypt(html_purpose(item["id"]), item["html_sealed"]) if item["html_sealed"] else None
         logo = mail_logo(self._brand.value)
         message = build_message(self._sender, item["recipient"], item["subject"], text, html, logo)
+        message["Date"] = self._database.clock.utc()
         path = await self._deliver(item["id"], message)
         if path:
             log.info("mail.written", path=str(path), id=item["id"], **origin_fields(item))

@@ -3,6 +3,9 @@
 import smtplib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
+from email import message_from_string
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +299,16 @@ async def test_mail_to_an_international_address_is_sent(
     await put(database, keyring, "ünï@exämple.de")
     await deliver(database, mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
     assert "To: ünï@xn--exmple-cua.de" in plain.mails[0]
+
+
+async def test_mail_has_a_date_and_says_that_no_person_has_written_it(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
+) -> None:
+    await put(database, keyring)
+    await deliver(database, mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
+    mail = message_from_string(plain.mails[0])
+    assert parsedate_to_datetime(mail["Date"]).utcoffset() == timedelta()
+    assert mail["Auto-Submitted"] == "auto-generated"
 
 
 async def test_log_lines_of_a_mail_have_the_request_that_queued_it(
