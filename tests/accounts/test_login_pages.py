@@ -69,8 +69,8 @@ def test_correct_password_redirects_to_the_account(browser: Browser, login: str)
     assert login in browser.follow(answer).text
 
 
-def test_login_is_case_insensitive(browser: Browser, login: str) -> None:
-    assert browser.sign_in(login.upper()).status_code == 303
+def test_login_is_accepted_as_people_and_keyboards_type_it(browser: Browser, login: str) -> None:
+    assert browser.sign_in(f" {login.upper()} ").status_code == 303
 
 
 def test_wrong_password_shows_the_form_again(browser: Browser, server: Server) -> None:

@@ -101,7 +101,7 @@ def login_pages(
         flow = await find_flow(form.get("next"), remembered=True)
         if flow:
             await flow.report_stage("signing_in")
-        login_name, password = form.get("login", ""), form.get("password", "")
+        login_name, password = form.get("login", "").strip(), form.get("password", "")
         try:
             with client_connection().cancel_on_disconnect():  # do not hash a password after the client has disconnected
                 outcome = await check_password(login_name, password, flow)
