@@ -83,13 +83,15 @@ def _table_statement(table: str) -> Statement:
 
 
 # The changes that the user has made, and those of the user's own record. Values are exported only if they are the
-# user's: the others belong to a project. So are addresses: those of others are personal data of administrators.
+# user's: the others belong to a project. So are addresses: those of others are personal data of administrators. The
+# reason why support has opened an account is a note of the staff, as that of a ban, which is no part of the entry.
 # Each part is in the order of its index, with no equality: see `sso.audit.store`.
 _AUDIT = _statement(
     ("at", "operation", "target", "project_id", "application_id", "is_own", "address", "before", "after"),
     """SELECT id, at, operation, target, project_id, application_id, is_own,
         CASE user_id WHEN :user_id THEN address ELSE '' END AS address,
-        CASE WHEN is_own THEN before END AS before, CASE WHEN is_own THEN after END AS after
+        CASE WHEN is_own THEN before END AS before,
+        CASE WHEN is_own THEN CASE operation WHEN 'user.impersonate' THEN after - 'reason' ELSE after END END AS after
     FROM (
         SELECT *, coalesce((operation LIKE 'user.%' AND target = :user_id)
             OR (operation = 'permissions.save' AND target = application_id || '/' || :user_id), false) AS is_own

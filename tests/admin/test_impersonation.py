@@ -102,7 +102,9 @@ def test_support_sees_the_account_and_the_player_is_told(
     [row] = query(server, "SELECT after FROM audit WHERE target = $1 AND operation = $2", player.user_id, names[0])
     assert REASON in row["after"]
     [mail] = wait_for_mails(server, player.login, "Support has opened your account")
-    assert REASON not in mail
+    export = Administrator.of(studio.root).request("POST", f"/users/{player.user_id}/export").text
+    assert "user.impersonate" in export
+    assert REASON not in mail + export
     [event] = query(
         server,
         "SELECT address, device, detail FROM account_events WHERE user_id = $1 AND kind = 'opened_by_support'",
