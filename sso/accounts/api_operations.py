@@ -1,5 +1,13 @@
 """Describes POST /proxy/api/login, and the pages of sign-in, registration and password reset."""
 
+from sso.accounts.authentication_context import (
+    GAME_AUTH,
+    GUEST_AUTH,
+    PASSWORD,
+    PASSWORD_AND_CODE,
+    TICKET_AUTHS,
+    TOKEN_AUTH,
+)
 from sso.accounts.login.routes import EndSignInRequest, LoginRequest
 from sso.web.api_description import STRING, ApiBody, ApiOperation, ApiParameter, envelope, form, ok, page
 
@@ -24,7 +32,10 @@ LOGIN_EXAMPLE = {
 AUTHENTICATION_DATA = envelope(
     ("user_id", "token"),
     user_id=STRING,
-    auth={"enum": ["login", "otp", "token", "gsid", "guest"], "description": "How the user was authenticated."},
+    auth={
+        "enum": [PASSWORD, PASSWORD_AND_CODE, TOKEN_AUTH, GAME_AUTH, GUEST_AUTH, *TICKET_AUTHS],
+        "description": "How the user was authenticated.",
+    },
     guest={"type": "boolean", "description": "True for a guest, absent for others."},
     nick=STRING,
     country=STRING,

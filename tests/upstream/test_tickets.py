@@ -8,6 +8,7 @@ import httpx
 import jwt as pyjwt
 import pytest
 
+from sso.accounts.api_operations import AUTHENTICATION_DATA
 from sso.client import ClientError, SsoClient, TicketLogin
 from tests.kit.browser import AuthenticatorApp, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
@@ -63,6 +64,7 @@ def test_ticket_creates_its_player_and_signs_in_once(server: Server, store: AnyS
     with server.client() as client:
         renewed = client.post("/proxy/api/login", json={"token": first["token"], "factor": "device-1"}).json()
         assert (renewed["user_id"], renewed["auth"]) == (first["user_id"], "ticket")
+        assert renewed["auth"] in AUTHENTICATION_DATA["properties"]["auth"]["enum"]
     replayed = send(server, provider_id, ticket)
     assert (replayed.status_code, replayed.json()["error"]) == (401, "invalid credentials")
     again = send(server, provider_id, store.ticket()).json()
