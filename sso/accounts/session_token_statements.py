@@ -6,7 +6,8 @@ from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.statement import Statement
 
 MAX_USER_TOKENS = 100  # session tokens of one user; the least recently used end
-MAX_USER_SIGN_INS = 1000
+MAX_USER_SIGN_INS = 1000  # that go on, and as many that have ended; the least recently used are deleted
+MAX_DELETED = 1000  # sign-ins that one statement deletes
 NEWEST_EVENTS = 20  # of a user, among which the last sign-in of a device is looked for
 MAX_SIGN_IN_TOKENS = 10  # session tokens of one sign-in: a program that renews often must not end the tokens of others
 
@@ -118,11 +119,12 @@ ISSUE_CTES = f""", live_sign_ins AS (
     ), deleted_tokens AS (
         DELETE FROM session_tokens WHERE digest = ANY (ARRAY(SELECT digest FROM dropped_tokens))
     ), surplus_sign_ins AS (
-        -- The least recently used sign-ins beyond the limit of a user. Their user JWTs end: see `IS_SIGNED_IN`.
+        -- The least recently used sign-ins beyond the limits of a user. Their user JWTs end: see `IS_SIGNED_IN`. Those
+        -- that have ended are limited, too: otherwise this would read more rows each time a program signs in and out.
         SELECT s.id FROM owners CROSS JOIN LATERAL (
-            SELECT id FROM sign_ins WHERE user_id = owners.user_id AND NOT ended
-            ORDER BY last_used DESC OFFSET greatest(0, {MAX_USER_SIGN_INS} - owners.added)
-        ) s
+            SELECT id, row_number() OVER (PARTITION BY ended ORDER BY last_used DESC) AS rank
+            FROM sign_ins WHERE user_id = owners.user_id
+        ) s WHERE s.rank > {MAX_USER_SIGN_INS} - owners.added LIMIT {MAX_DELETED}
     ), dropped_sign_ins AS (
         SELECT id FROM sign_ins WHERE id = ANY (ARRAY(SELECT id FROM surplus_sign_ins))
             AND id <> ALL (ARRAY(SELECT sign_in FROM accepted)) FOR UPDATE SKIP LOCKED

@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.kit.browser import Browser, Forms, each_worker, fresh_browser, new_user
+from sso.accounts.session_token_statements import MAX_USER_SIGN_INS
+from tests.kit.browser import Browser, Forms, each_worker, fresh_browser, new_user, query
 from tests.kit.server import Server
 from tests.kit.session_tokens import claims_of, is_valid_jwt, is_valid_token, new_application, renew, sign_in
 
@@ -93,6 +94,18 @@ def test_account_page_shows_one_entry_for_sign_ins_of_one_game_from_one_address(
         assert set(form["ids"].split()) == {sid_of(data) for data in made}
         browser.submit("/account/games/end")
         assert not any(is_valid_token(client, data["token"]) for data in made)
+
+
+def test_sign_ins_that_have_ended_are_limited(client: httpx.Client, server: Server, login: str) -> None:
+    """Each sign-in of the user reads them: a program that signs in and out all day must not make that slow."""
+    ended = """INSERT INTO sign_ins (id, user_id, last_used, expires, ended)
+        SELECT 'ended ' || user_id || n, user_id, now() - n * interval '1 s', now() + interval '1 day', true
+        FROM users, generate_series(1, $2) n WHERE login = $1"""
+    query(server, ended, login, MAX_USER_SIGN_INS + 5)
+    data = sign_in(client, login)
+    rows = query(server, "SELECT s.ended FROM sign_ins s JOIN users USING (user_id) WHERE login = $1", login)
+    assert [row["ended"] for row in rows].count(True) == MAX_USER_SIGN_INS - 1
+    assert is_valid_jwt(client, data["jwt"])
 
 
 def test_user_cannot_sign_out_a_game_of_another_user(client: httpx.Client, server: Server, login: str) -> None:
