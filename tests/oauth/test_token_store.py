@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from sso.core.ids import digest
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.oauth.authorization import connected_site_store
 from sso.oauth.errors import InvalidGrant
 from sso.services import Services
 from tests.kit.batches import while_locked
@@ -102,3 +103,7 @@ async def test_plan_made_for_small_tables_uses_indexes(services: Services) -> No
         await new_code(services)
         for table in ("users", "oauth_clients", "oauth_codes"):
             await services.database.run_sql(f"VACUUM ANALYZE {table}", [])
+
+
+async def test_account_page_does_not_read_the_clients_that_the_user_has_not_used(services: Services) -> None:
+    await assert_plan_uses_indexes(services.database, connected_site_store._LIST.sql)
