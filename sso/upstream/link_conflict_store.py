@@ -31,7 +31,7 @@ _FIND = """SELECT c.user_id, l.user_id AS owner_id, l.id AS link_id, l.name, l.s
     FROM link_conflicts c JOIN linked_identities l ON l.id = c.link_id AND l.user_id <> c.user_id
         JOIN identity_providers p USING (provider_id)
         JOIN users u ON u.user_id = c.user_id AND u.valid_from = c.valid_from AND NOT u.disabled
-    WHERE c.expires > now() AND {} LIMIT 1"""
+    WHERE c.expires > now() AND {} ORDER BY c.expires DESC LIMIT 1"""
 _FIND_OF_BROWSER = Statement(_FIND.format("c.browser = :browser"))
 _FIND_OF_GUEST = Statement(_FIND.format("c.user_id = :user_id AND c.browser IS NULL"))
 _USE = Statement(

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -146,6 +147,21 @@ def test_owner_of_both_moves_the_link(conflict: Conflict) -> None:
     for login, text in ((conflict.bob, "can no longer be used with"), (conflict.ann, "can now be used with")):
         until(lambda login=login, text=text: any(text in mail for mail in mails_to(conflict.browser.server, login)))
     assert is_signed_in(conflict.browser)
+
+
+def test_page_is_about_the_last_question_of_the_browser(conflict: Conflict) -> None:
+    server = conflict.browser.server
+    earlier = new_user(server, nick="Earlier")
+    sql = "DELETE FROM link_conflicts c USING users u WHERE u.user_id = c.user_id AND u.login = $1 RETURNING c.*"
+    (last,) = query(server, sql, conflict.ann)
+    insert = """INSERT INTO link_conflicts (user_id, link_id, browser, valid_from, expires)
+        SELECT user_id, $2, $3, valid_from, $4 FROM users WHERE login = $1"""
+    of_browser = (last["link_id"], last["browser"])
+    query(server, insert, earlier, *of_browser, last["expires"] - timedelta(minutes=1))
+    query(server, insert, conflict.ann, *of_browser, last["expires"])
+    assert "Earlier" not in conflict.sign_in_as(conflict.bob)
+    assert press(conflict.browser, CONFLICT, f"{CONFLICT}/move").status_code == 200
+    assert conflict.owner == conflict.ann
 
 
 def test_last_way_to_sign_in_is_not_moved(conflict: Conflict) -> None:
