@@ -341,6 +341,19 @@ def test_ban_at_an_application_ends_reading_it_in_every_interface(studio: Studio
     assert {caller.get(path).status_code for path in paths} <= {403, 404}
 
 
+def test_ban_at_an_application_ends_the_roles_of_a_member_there(studio: Studio, root: Administrator) -> None:
+    member, project = studio.user(), studio.project()
+    application, other = studio.application(project), studio.application(project)
+    studio.join(project, member, applications={str(key): ["app_admin"] for key in (application, other)})
+    ban(root, member, {"application_id": application})
+    for key, status in ((application, 403), (other, 200)):
+        assert member.call("application", action="get", data={"application_id": key}).status == status
+    assert Administrator.of(member).get(f"/applications/{application}").status_code == 404
+    assert member.call("meta/data", action="get", application_id=1, data={"type": "roles"}).data == [
+        f"{project}.applications.{other}/app_admin"
+    ]
+
+
 def test_only_administrator_of_a_project_cannot_be_banned_from_it(studio: Studio, root: Administrator) -> None:
     owner, other = studio.user(), studio.user()
     own, elsewhere = studio.project(owner), studio.project()

@@ -14,7 +14,7 @@ from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.held_roles import DEFAULT, NO_ROLES, HeldRole, HeldRoles, Origin, compute_held_roles
-from sso.perm.engine.project_access import ProjectAccess, compute_project_access
+from sso.perm.engine.project_access import AccessScope, MembershipRole, ProjectAccess, compute_project_access
 from sso.perm.engine.records import NO_RECORD, OwnRecord
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rules import RuleEntry, RuleSource
@@ -62,16 +62,18 @@ def compute_permissions(application: CompiledApplication, facts: PermissionFacts
 
 
 def _without_banned(projects: Iterable[ProjectAccess], bans: tuple[Ban, ...], now: int) -> Iterator[ProjectAccess]:
-    """Leaves out the projects in which the user is banned, and the rights at applications where the user is."""
+    """Leaves out the projects in which the user is banned, and the roles and rights at applications where the user
+    is."""
+
+    def is_open(place: MembershipRole | AccessScope) -> bool:
+        if place.level not in APPLICATION_LEVELS:
+            return True
+        return ban_in_force(bans, now, (int(place.resource),)) is None
+
     for access in projects:
-        if ban_in_force(bans, now, (), (access.project.id,)) is None:
-            scopes = [
-                scope
-                for scope in access.scopes
-                if scope.level not in ("applications", "services")
-                or not ban_in_force(bans, now, (int(scope.resource),))
-            ]
-            yield replace(access, scopes=tuple(scopes))
+        roles = tuple(filter(is_open, access.roles))
+        if roles and ban_in_force(bans, now, (), (access.project.id,)) is None:
+            yield replace(access, roles=roles, scopes=tuple(filter(is_open, access.scopes)))
 
 
 def no_permissions(application_id: int, now: int) -> EffectivePermissions:
