@@ -55,5 +55,5 @@ def _project_of(rule: str, user: LoadedFacts) -> str | None:
     name = parse_rule_name(rule)
     if not isinstance(name, ProjectRule):
         return user.project_id
-    matches = (project.id for project in user.facts.projects if name.project in (project.id, *project.aliases))
+    matches = (project.id for project in user.facts.projects if project.is_named(name.project))
     return next(matches, name.project)

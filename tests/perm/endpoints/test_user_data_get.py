@@ -207,7 +207,7 @@ def test_explain_shows_conditions_only_to_callers_who_may_read_roles(studio: Stu
 def test_explain_of_project_rules_shows_conditions_only_to_administrators_of_that_project(studio: Studio) -> None:
     role = f"conditional{studio.application()}"
     studio.role(1, role, condition={"uid": ["1"], "domain": "hidden.example"})
-    meta = {"private_data": {"project": {"can_view_project": {"value": True}}}}
+    meta = {"private_data": {"project": {"can_view_project": {"value": True}, "can_fly": {"value": True}}}}
     assert studio.root.call("roles", action="save", application_id=1, data={"name": role, "meta": meta}).status == 200
     bob, project = studio.user(), studio.project()
     studio.join(project, bob, project=[role])
@@ -216,6 +216,10 @@ def test_explain_of_project_rules_shows_conditions_only_to_administrators_of_tha
     assert "hidden.example" in str(get(studio.root, 1, asked, user_id=bob.user_id).body)
     studio.join(project, bob, project=[role, "group_admin"])
     assert "hidden.example" not in str(get(bob, 1, asked).body)
+    studio.join(project, bob, project=[role, "manager"])
+    studio.root.call("project", action="save", data={"id": project, "aliases": [f"{project}_x"]})
+    for name in (project, f"{project}_x", f"{project}-X"):  # the same name in another form
+        assert "hidden.example" in str(get(bob, 1, {"explain": f"{name}/project.can_fly"}).body), name
     assert studio.root.call("roles", action="delete", application_id=1, data={"name": role}).status == 200
 
 
