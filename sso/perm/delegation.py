@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from sso.core.errors import Forbidden
-from sso.db.transaction import Transaction
+from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import rights_of
 from sso.perm.caller import Caller
 from sso.perm.engine.compiled_application import CompiledApplication
@@ -31,7 +31,14 @@ from sso.perm.input.membership import MemberRole
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.facts import read_facts
 from sso.perm.stores.locks import lock_active_project
-from sso.perm.stores.project_state import KnownUser, ProjectState, read_resources, read_states, read_users
+from sso.perm.stores.project_state import (
+    MANY_MEMBERS,
+    KnownUser,
+    ProjectState,
+    read_resources,
+    read_states,
+    read_users,
+)
 
 NOT_HELD = "role %s: only a caller who has all its rules over the project may give it or take it away"
 NOT_REMOVABLE = "the user has a role in %s that you could not take away"
@@ -61,6 +68,15 @@ async def require_removable(tx: Transaction, caller: Caller, project_id: str, us
         raise Forbidden(NOT_REMOVABLE % project_id)
 
 
+async def read_rights(tx: Transaction, caller: Caller) -> tuple[CompiledApplication, Rights]:
+    """Returns the central application, and the rights of the caller as the transaction sees them now."""
+    central = await read_application(tx, CENTRAL_APPLICATION_ID)
+    facts = await read_facts(tx, caller.user_id, CENTRAL_APPLICATION_ID, caller.connection_address)
+    assert central is not None  # it is built in
+    assert facts is not None
+    return central, rights_of(caller, compute_permissions(central, facts, caller.now))
+
+
 class Delegation(Struct):
     """The state of a project and the rights of the caller before a write."""
 
@@ -82,12 +98,8 @@ class Delegation(Struct):
     ) -> "Delegation":
         """Locks the applications whose roles the write names, then the project, and reads the state before it."""
         await lock_active_project(tx, project_id, applications)
-        central = await read_application(tx, CENTRAL_APPLICATION_ID)
-        assert central is not None
         before = (await read_states(tx, [project_id]))[project_id]
-        facts = await read_facts(tx, caller.user_id, CENTRAL_APPLICATION_ID, caller.connection_address)
-        assert facts is not None
-        rights = rights_of(caller, compute_permissions(central, facts, caller.now))
+        central, rights = await read_rights(tx, caller)
         access = next((item for item in rights.central.projects if item.project.id == project_id), None)
         held_rules = HeldRules(central, access, held_in_projects(rights.management))
         delegation = cls(tx, caller, project_id, central, before, rights, held_rules)
@@ -96,7 +108,8 @@ class Delegation(Struct):
 
     async def _read_before(self, applications: Iterable[int]) -> None:
         """Reads the state that the write may change. The caller's own rights count as they are before the write."""
-        user_ids = self._members_with_unheld_roles()
+        has_many = len(self.before.members) > MANY_MEMBERS
+        user_ids = await run_pure(self.tx, has_many, self._members_with_unheld_roles)
         users = await read_users(self.tx, user_ids)
         self.access_with_unheld_roles = {user_id: _access_times(self.before, users, user_id) for user_id in user_ids}
         if not self.rights.is_root:
@@ -131,7 +144,8 @@ class Delegation(Struct):
         if self.rights.is_root:
             return
         after = (await read_states(self.tx, [self.project_id]))[self.project_id]
-        self._check_members(after)
+        has_many = len(self.before.members) + len(after.members) > MANY_MEMBERS
+        await run_pure(self.tx, has_many, self._check_members, after)
         self._check_actions(after)
         await self._check_access(after)
 

@@ -148,9 +148,9 @@ def build_permissions(
     writes = PermissionWrites(writer, authorizer)
     operations = PermissionOperations(
         applications=ApplicationOperations(database, writes, authorizer, keyring, application_keys, receiver_urls),
-        roles=RoleOperations(database, writes, authorizer),
+        roles=RoleOperations(database, writes, authorizer, stored_facts),
         schemas=SchemaOperations(database, writes, authorizer),
-        user_data=UserDataOperations(database, writes, authorizer),
+        user_data=UserDataOperations(database, writes, authorizer, stored_facts),
         projects=ProjectOperations(writes, authorizer, projects, accounts),
         members=MemberOperations(database, writes, authorizer, projects, accounts),
         groups=GroupOperations(database, writes, authorizer, projects),

@@ -25,7 +25,7 @@ from sso.perm.input.assertions import Assertion, parse_assertion
 from sso.perm.stores.affected_users import find_users_with_entry
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.permission_state import PermissionState
-from sso.perm.stores.user_rows import UserRow, find_user_ids, read_user_rows
+from sso.perm.stores.user_rows import UserRow, decode_users, find_user_ids, read_encoded_users
 
 MAX_NAMED = 5  # violators of one assertion that are named
 
@@ -148,11 +148,13 @@ async def check_application(
             user_ids.update(holders[:MAX_EXACT_USERS])
     checked = 0
     for chunk in chunks(sorted(user_ids)):
-        rows = await read_user_rows(runner, application_id, chunk)
-        if application_id == CENTRAL_APPLICATION_ID:
-            await read_member_projects(runner, state, rows.values())
-        for part in parts(list(rows.values()), is_large=is_large):
-            await run_pure(runner, len(part) > FEW_USERS or is_large, _see_all, check, state, application_id, part, now)
+        for encoded in await read_encoded_users(runner, application_id, chunk):
+            rows, takes_long = await decode_users(runner, encoded), is_large or encoded.is_large
+            if application_id == CENTRAL_APPLICATION_ID:
+                await read_member_projects(runner, state, rows.values())
+            for part in parts(list(rows.values()), is_large=is_large):
+                work = check, state, application_id, part, now
+                await run_pure(runner, len(part) > FEW_USERS or takes_long, _see_all, *work)
         checked += len(chunk)
         if checked * application.condition_nodes > MAX_WORK:
             warnings.append(f"the assertions were checked with {checked:,} of {len(user_ids):,} users")

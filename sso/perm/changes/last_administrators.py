@@ -108,7 +108,9 @@ class LastAdministrators:
         )
         await self._root_guard.check(tx, disabled)
         excluded = disabled | _newly_banned(states)
-        changed = self._changed_projects(states, anyway=bool(self._central_roles or excluded))
+        both = *states.before.members.values(), *states.after.members.values()
+        has_many, anyway = any(len(users) > MANY_MEMBERS for users in both), bool(self._central_roles or excluded)
+        changed = await run_pure(tx, has_many, self._changed_projects, states, anyway)
         if not (changed or self._with_roles or excluded):
             return
         central = await self._central(tx, states)
@@ -128,13 +130,8 @@ class LastAdministrators:
         projects: ProjectStates,
         old_accounts: Mapping[str, UserAccount],
     ) -> None:
-        possible = {
-            user_id
-            for states in projects.values()
-            for compiled, state in zip(central, states, strict=True)
-            for user_id in possible_administrators(compiled, state.members)
-        }
-        users = await read_users(tx, possible)
+        has_many = any(len(state.members) > MANY_MEMBERS for states in projects.values() for state in states)
+        users = await read_users(tx, await run_pure(tx, has_many, _possible_administrators, central, projects))
         users_before = users | {
             key: KnownUser(item.facts, item.disabled, item.bans) for key, item in old_accounts.items()
         }
@@ -148,7 +145,7 @@ class LastAdministrators:
         roles = self._scope.roles | self._scope.removed_roles
         return [name for application_id, name in roles if application_id == CENTRAL_APPLICATION_ID]
 
-    def _changed_projects(self, states: StateComparison, *, anyway: bool) -> ProjectStates:
+    def _changed_projects(self, states: StateComparison, anyway: bool) -> ProjectStates:
         """Returns the projects in the scope that exist before and after the write, if their access has changed."""
         projects = {}
         for project_id in sorted(self._scope.projects):
@@ -188,6 +185,17 @@ class LastAdministrators:
         error = LastAdministrator(message if self._scope.projects == {project_id} else NO_ADMINISTRATOR_OF_ONE)
         error.project_title = state.facts.title
         return error
+
+
+def _possible_administrators(
+    central: tuple[CompiledApplication, CompiledApplication], projects: ProjectStates
+) -> frozenset[str]:
+    return frozenset(
+        user_id
+        for states in projects.values()
+        for compiled, state in zip(central, states, strict=True)
+        for user_id in possible_administrators(compiled, state.members)
+    )
 
 
 def _newly_banned(states: StateComparison) -> frozenset[str]:

@@ -33,7 +33,15 @@ from sso.perm.stores.affected_users import applications_with_conditions, find_ho
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.locks import lock_applications, lock_conditions
 from sso.perm.stores.permission_state import PermissionState
-from sso.perm.stores.user_rows import UserAccount, UserRow, read_accounts, read_user_rows, user_ids_by_name
+from sso.perm.stores.user_rows import (
+    UserAccount,
+    UserRow,
+    decode_users,
+    read_accounts,
+    read_encoded_users,
+    read_user_rows,
+    user_ids_by_name,
+)
 
 MAX_EVALUATIONS = 3 * MAX_EXACT_USERS  # of users, at all applications together
 
@@ -45,6 +53,8 @@ class StateComparison(Struct, dict=True):
     unevaluated: dict[int, int] = field(default_factory=dict)  # see `Impact`
     accounts_before: dict[str, UserAccount] = field(default_factory=dict)  # by user id
     _records: dict[tuple[str, int], UserRow] = field(default_factory=dict)  # before the write
+    # Before the write, without own data: of many users, whose roles the write may remove.
+    _holders: dict[tuple[str, int], UserRow] = field(default_factory=dict)
     _evaluations: int = 0
     _work: int = 0  # see `MAX_WORK`
     _listed_bytes: int = 0  # see `MAX_LISTED_BYTES`
@@ -59,7 +69,9 @@ class StateComparison(Struct, dict=True):
         await self.before.compile(tx, self.facts, scope.applications)
         for application_id, name in scope.removed_roles:
             holders = await find_holders_of(tx, application_id, name, limit=MAX_EXACT_USERS + 1)
-            await self._keep_records(tx, application_id, holders)
+            for chunk in chunks(holders):
+                rows = await read_user_rows(tx, application_id, chunk, with_data=False)
+                self._holders |= {(user_id, application_id): row for user_id, row in rows.items()}
         for application_id, user_ids in _by_application(self._user_pairs(self.accounts_before)):
             await self._keep_records(tx, application_id, user_ids)
 
@@ -155,7 +167,7 @@ class StateComparison(Struct, dict=True):
 
     async def _explicit_candidates(self, tx: Transaction, accounts: dict[str, UserAccount]) -> dict[int, set[str]]:
         candidates: dict[int, set[str]] = {}
-        for user_id, application_id in (*self._records, *self._user_pairs(accounts)):
+        for user_id, application_id in (*self._holders, *self._records, *self._user_pairs(accounts)):
             candidates.setdefault(application_id, set()).add(user_id)
         by_attributes = await self._candidates_by_attributes(tx, accounts)
         await lock_applications(tx, by_attributes)
@@ -207,15 +219,16 @@ class StateComparison(Struct, dict=True):
         equal_users = EqualUsers(application_id, await run_pure(tx, is_large, named_by_states, application_id, states))
         known: dict[Hashable, PermissionChange | None] = {}
         for chunk in chunks(user_ids[:limit]):
-            rows = await read_user_rows(tx, application_id, chunk)
-            kept = [self._records[pair] for user_id in rows if (pair := (user_id, application_id)) in self._records]
-            await self._read_projects(tx, application_id, [*rows.values(), *kept])
-            for part in parts(list(rows.values()), is_large=is_large):
-                work = application_id, part, accounts, equal_users, known, check
-                changes += await run_pure(tx, len(part) > FEW_USERS or is_large, self._compare_rows, *work)
-                if self._is_exhausted:
-                    self.unevaluated[application_id] = await candidates.count(tx)
-                    return changes
+            for encoded in await read_encoded_users(tx, application_id, chunk):
+                rows, takes_long = await decode_users(tx, encoded), is_large or encoded.is_large
+                kept = [self._kept(application_id, row) for row in rows.values()]
+                await self._read_projects(tx, application_id, [*rows.values(), *filter(None, kept)])
+                for part in parts(list(rows.values()), is_large=is_large):
+                    work = application_id, part, accounts, equal_users, known, check
+                    changes += await run_pure(tx, len(part) > FEW_USERS or takes_long, self._compare_rows, *work)
+                    if self._is_exhausted:
+                        self.unevaluated[application_id] = await candidates.count(tx)
+                        return changes
         return changes
 
     def _compare_rows(
@@ -233,7 +246,7 @@ class StateComparison(Struct, dict=True):
             if self._is_exhausted:
                 break
             user_id = row.user.user_id
-            named = user_id in accounts or (user_id, application_id) in self._records
+            named = user_id in accounts or self._kept(application_id, row) is not None
             key = None if named or application_id in check.assertions else equal_users.key(row)
             if key is not None and key in known:
                 if (same := known[key]) is not None:
@@ -295,10 +308,17 @@ class StateComparison(Struct, dict=True):
 
     def _evaluate_before(self, application_id: int, row: UserRow) -> EffectivePermissions | None:
         user_id = row.user.user_id
-        row = self._records.get((user_id, application_id), row)
+        row = self._kept(application_id, row) or row
         if user_id in self.accounts_before:
             row = row._replace(user=self.accounts_before[user_id].facts)
         return self._evaluate(self.before, application_id, row)
+
+    def _kept(self, application_id: int, row: UserRow) -> UserRow | None:
+        """Returns the row of the user before the write; None if it is still the same."""
+        pair = row.user.user_id, application_id
+        if (holder := self._holders.get(pair)) is not None and pair not in self._records:
+            return holder._replace(own=replace(row.own, roles=holder.own.roles))
+        return self._records.get(pair)
 
     def _evaluate(self, state: PermissionState, application_id: int, row: UserRow) -> EffectivePermissions | None:
         scope_only = application_id == CENTRAL_APPLICATION_ID and self._only_scope_matters

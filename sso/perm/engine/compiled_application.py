@@ -115,6 +115,10 @@ class CompiledApplication(Struct, frozen=True, eq=False, dict=True):
     is_large: bool = False  # work with all its roles takes many milliseconds
     size: int = 0  # of the stored schema and roles, in characters of JSON
 
+    @property
+    def role_records(self) -> dict[str, RoleRecord]:
+        return {name: role.record for name, role in self.roles.items()}
+
     @cached_property
     def condition_nodes(self) -> int:
         """How many nodes the conditions of all roles have."""

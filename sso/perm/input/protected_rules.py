@@ -23,16 +23,16 @@ def protected_rules(schema: Schema) -> frozenset[str]:
     )
 
 
-def check_role_protection(role: RoleRecord, schema: Schema) -> None:
-    """Raises ApiError if a public role includes a protected rule, whatever value it gives to it."""
-    included = _included(role, protected_rules(schema))
+def check_role_protection(role: RoleRecord, protected: frozenset[str]) -> None:
+    """Raises ApiError if a public role includes one of these protected rules, whatever value it gives to it."""
+    included = _included(role, protected)
     if included and not role.protected:
         raise ApiError(f"role {role.name}: {included[0]} is a protected rule, only a protected role may include it")
 
 
-def includes_protected(role: RoleRecord, schema: Schema) -> bool:
-    """Whether a role includes a protected rule, whatever value it gives to it."""
-    return bool(_included(role, protected_rules(schema)))
+def includes_protected(role: RoleRecord, protected: frozenset[str]) -> bool:
+    """Whether a role includes one of these protected rules, whatever value it gives to it."""
+    return bool(_included(role, protected))
 
 
 def check_schema_protection(schema: Schema, roles: Iterable[RoleRecord]) -> None:

@@ -21,7 +21,7 @@ from sso.perm.stores.access_keys import (
     set_access_key_comment,
 )
 from sso.perm.stores.loaded_facts import LoadedFacts
-from sso.perm.stores.locks import lock_application
+from sso.perm.stores.locks import lock_revision
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ class AccessKeyOperations:
         application_id = target.application.application_id
 
         async def locked(tx: Transaction) -> T:
-            await lock_application(tx, application_id, target.project_id)
+            await lock_revision(tx, application_id, target.project_id)
             return await work(tx)
 
         return await self._writes.run(context, Scope(read_applications=frozenset((application_id,))), locked)

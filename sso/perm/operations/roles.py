@@ -11,24 +11,27 @@ from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
-from sso.perm.engine.records import RoleRecord, Schema
+from sso.perm.engine.records import RoleRecord
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
-from sso.perm.input.protected_rules import includes_protected
+from sso.perm.input.protected_rules import includes_protected, protected_rules
 from sso.perm.input.roles import read_role
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.deleted_rows import Deletion
-from sso.perm.stores.locks import lock_application
-from sso.perm.stores.roles import delete_role, read_roles, save_role
-from sso.perm.stores.schemas import schema_of
+from sso.perm.stores.facts import StoredFacts
+from sso.perm.stores.locks import lock_revision
+from sso.perm.stores.roles import delete_role, save_role
 
 
 class RoleOperations:
-    def __init__(self, database: Database, writes: PermissionWrites, authorizer: Authorizer) -> None:
+    def __init__(
+        self, database: Database, writes: PermissionWrites, authorizer: Authorizer, facts: StoredFacts
+    ) -> None:
         self._database = database
         self._writes = writes
         self._authorizer = authorizer
+        self._facts = facts
 
     async def read(self, caller: Caller, application_id: int, name: str) -> RoleRecord:
         rights = await self._authorizer.caller_rights(caller, application_id)
@@ -60,7 +63,8 @@ class RoleOperations:
         rights = await self._authorizer.caller_rights(context.caller, application_id)
         rights.require_on_target(Operation.ROLE_MODIFY)
         require_root_for_root_role(rights, application_id, changes["name"])
-        scope, work = Scope.role(application_id, changes["name"]), (context.caller, rights, application_id, changes)
+        scope = Scope.role(application_id, changes["name"])
+        work = self._facts, context.caller, rights, application_id, changes
         if undo_of is None:
             return await self._writes.run(context, scope, _save, *work)
         project_id = rights.target.project_id
@@ -77,7 +81,8 @@ class RoleOperations:
         rights = await self._authorizer.caller_rights(context.caller, application_id)
         rights.require_on_target(Operation.ROLE_MODIFY)
         scope = Scope.role(application_id, name, removed=True)
-        return await self._writes.run(context, scope, _delete, context.caller, rights, application_id, name)
+        work = self._facts, context.caller, rights, application_id, name
+        return await self._writes.run(context, scope, _delete, *work)
 
 
 def require_root_for_root_role(rights: CallerRights, application_id: int, name: str) -> None:
@@ -87,17 +92,24 @@ def require_root_for_root_role(rights: CallerRights, application_id: int, name: 
 
 
 async def _save(
-    tx: Transaction, caller: Caller, rights: CallerRights, application_id: int, changes: dict[str, Any]
+    tx: Transaction,
+    facts: StoredFacts,
+    caller: Caller,
+    rights: CallerRights,
+    application_id: int,
+    changes: dict[str, Any],
 ) -> RoleRecord:
-    row = await lock_application(tx, application_id, rights.target.project_id)
-    schema = schema_of(row)
-    roles = await read_roles(tx, application_id)
-    _require_schema_right(rights, roles.get(changes["name"]), changes, schema)
-    return await save_role(tx, caller.actor, application_id, row["project_id"], schema, roles, changes)
+    row = await lock_revision(tx, application_id, rights.target.project_id)
+    compiled = await facts.read_compiled(tx, application_id, row["revision"])
+    protected = await run_pure(tx, compiled.is_large, protected_rules, compiled.schema)
+    roles = compiled.role_records
+    _require_schema_right(rights, roles.get(changes["name"]), changes, protected)
+    return await save_role(tx, caller.actor, application_id, row["project_id"], protected, roles, changes)
 
 
 async def _restore(
     tx: Transaction,
+    facts: StoredFacts,
     caller: Caller,
     rights: CallerRights,
     application_id: int,
@@ -108,10 +120,10 @@ async def _restore(
 ) -> RoleRecord:
     """``project_id``: the project whose groups get the role again. ``is_given``: its users get it again."""
     name = changes["name"]
-    application, target = await lock_application(tx, application_id), f"{application_id}/{name}"
+    application, target = await lock_revision(tx, application_id), f"{application_id}/{name}"
     row = ("roles", str(application_id), name)
     deletion = await Deletion.find(tx, caller.actor, undo_of, "role.delete", target, row)
-    role = await _save(tx, caller, rights, application_id, changes)
+    role = await _save(tx, facts, caller, rights, application_id, changes)
     if is_given:
         await deletion.restore_assignments(application, name, role.user_limit)
     if project_id is not None:
@@ -122,9 +134,11 @@ async def _restore(
     return role
 
 
-async def _delete(tx: Transaction, caller: Caller, rights: CallerRights, application_id: int, name: str) -> None:
-    row = await lock_application(tx, application_id, rights.target.project_id)
-    role = (await read_roles(tx, application_id)).get(name)
+async def _delete(
+    tx: Transaction, facts: StoredFacts, caller: Caller, rights: CallerRights, application_id: int, name: str
+) -> None:
+    row = await lock_revision(tx, application_id, rights.target.project_id)
+    role = (await facts.read_compiled(tx, application_id, row["revision"])).role_records.get(name)
     if role is None:
         raise NotFound("role not found")
     if role.protected:
@@ -133,9 +147,9 @@ async def _delete(tx: Transaction, caller: Caller, rights: CallerRights, applica
 
 
 def _require_schema_right(
-    rights: CallerRights, old: RoleRecord | None, changes: dict[str, Any], schema: Schema
+    rights: CallerRights, old: RoleRecord | None, changes: dict[str, Any], protected: frozenset[str]
 ) -> None:
     """Protected roles, and roles with protected rules, are created and changed with canModifySchema only."""
     new = replace(old or RoleRecord(changes["name"]), **changes)
-    if new.protected or (old is not None and old.protected) or includes_protected(new, schema):
+    if new.protected or (old is not None and old.protected) or includes_protected(new, protected):
         rights.require_on_target(Operation.SCHEMA_MODIFY)

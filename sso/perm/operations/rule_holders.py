@@ -31,7 +31,7 @@ from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.permission_state import PermissionState
 from sso.perm.stores.rule_candidates import CandidatePage
-from sso.perm.stores.user_rows import UserRow, read_user_rows
+from sso.perm.stores.user_rows import UserRow, decode_users, read_encoded_users
 
 SEARCH_S = 30.0
 MAX_STEPS = 10  # of the search for candidates, in one request
@@ -77,12 +77,12 @@ class RuleHolders:
         now, is_large = int(self._database.clock.now()), state.compiled[application_id].is_large
 
         async def evaluate(user_ids: Sequence[str]) -> list[tuple[str, HeldRuleAnswer]]:
-            rows = await read_user_rows(tx, application_id, user_ids)
-            known = [rows[user_id] for user_id in user_ids if user_id in rows]
-            found = []
-            for part in parts(known, is_large=is_large):
-                takes_long = is_large or len(part) > FEW_USERS
-                found += await run_pure(tx, takes_long, _evaluate, search, state, part, now)
+            found: list[tuple[str, HeldRuleAnswer]] = []
+            for encoded in await read_encoded_users(tx, application_id, user_ids):
+                rows, takes_long = await decode_users(tx, encoded), is_large or encoded.is_large
+                for part in parts(list(rows.values()), is_large=is_large):
+                    work = search, state, part, now
+                    found += await run_pure(tx, len(part) > FEW_USERS or takes_long, _evaluate, *work)
             return found
 
         collected = _Collected(question.limit, MAX_EVALUATED)
@@ -117,7 +117,7 @@ class RuleHolders:
                 answer = None
                 with suppress(NotFound):  # the user did not exist then, or is erased
                     user = await past.load(user_id, question.application_id, None, at, path=path, caller=caller)
-                    answer = await run_pure(self._database, user.application.is_large, search.find, user, at)
+                    answer = await run_pure(self._database, user.is_large, search.find, user, at)
                 collected.add((user_id,), [(user_id, answer)] if answer else [])
                 if collected.is_full:
                     return collected.page()

@@ -9,6 +9,7 @@ from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
 from sso.perm.engine.required_rights import Operation
+from sso.perm.input.protected_rules import protected_rules
 from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.operations.roles import require_root_for_root_role
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
@@ -77,7 +78,8 @@ async def _save(
         raise FieldError(("If-Match",), f"the schema has version {old['version']}", status=409)
     schema = complete_schema(old, changes)
     roles = await read_roles(tx, application_id)
+    protected = await tx.run_in_thread(protected_rules, schema)
     # Roles come first, because the new schema is checked against the roles as they are then.
     for role in role_changes:
-        await save_role(tx, caller.actor, application_id, old["project_id"], schema, roles, role)
+        await save_role(tx, caller.actor, application_id, old["project_id"], protected, roles, role)
     return schema_json(await save_schema(tx, caller.actor, old, schema, roles), roles)

@@ -16,7 +16,8 @@ from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
-from sso.perm.engine.records import Assignment, OwnRecord, RoleRecord, Schema
+from sso.perm.engine.compiled_application import CompiledApplication
+from sso.perm.engine.records import Assignment, OwnRecord
 from sso.perm.engine.render import DEFAULT_OPTIONS, Options, earliest_role_end, render
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE, SECTIONS
 from sso.perm.errors import TooManyLargeSaves
@@ -28,11 +29,10 @@ from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
 from sso.perm.operations.explain import explain_json
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.compilation import is_large_json
+from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.facts_reader import FactsReader
 from sso.perm.stores.loaded_facts import LoadedFacts, RunInThread
-from sso.perm.stores.locks import ANY_PROJECT, lock_application
-from sso.perm.stores.roles import read_roles
-from sso.perm.stores.schemas import schema_of
+from sso.perm.stores.locks import ANY_PROJECT, lock_revision
 from sso.perm.stores.user_data import read_assigned_roles, save_record
 from sso.telemetry.counters import PERMISSION_CHECKS
 
@@ -69,10 +69,13 @@ class SavedRecord(Struct, frozen=True):
 
 
 class UserDataOperations:
-    def __init__(self, database: Database, writes: PermissionWrites, authorizer: Authorizer) -> None:
+    def __init__(
+        self, database: Database, writes: PermissionWrites, authorizer: Authorizer, facts: StoredFacts
+    ) -> None:
         self._database = database
         self._writes = writes
         self._authorizer = authorizer
+        self._facts = facts
 
     async def read(self, caller: Caller, question: UserDataQuestion) -> dict[str, Any]:
         """Returns the members of the response."""
@@ -145,7 +148,8 @@ class UserDataOperations:
         if is_own and not changes.names <= rights.granted.writable_sections(own=False):
             await self._count_large_save(user_id, rights.target.facts.own, changes)
         scope = Scope.record(user_id, application_id)
-        write = await self._writes.run(context, scope, _save, caller, rights, user_id, application_id, changes)
+        work = self._facts, caller, rights, user_id, application_id, changes
+        write = await self._writes.run(context, scope, _save, *work)
         return write.with_result(SavedRecord(write.result, rights.granted.readable_sections(own=is_own)))
 
     async def _authorize_save(self, rights: CallerRights, user_id: str, sections: set[str], *, own: bool) -> None:
@@ -239,6 +243,7 @@ def readable_sections(caller: Caller, rights: CallerRights, *, own: bool) -> fro
 
 async def _save(
     tx: Transaction,
+    facts: StoredFacts,
     caller: Caller,
     rights: CallerRights,
     user_id: str,
@@ -248,19 +253,20 @@ async def _save(
     sections, assigned, _ = changes
     # A service may save because of its project. The rights of other callers do not depend on the project.
     project_id = rights.target.project_id if rights.granted.service else ANY_PROJECT
-    application = await lock_application(tx, application_id, project_id)
-    roles = await read_roles(tx, application_id)
+    application = await lock_revision(tx, application_id, project_id)
+    compiled = await facts.read_compiled(tx, application_id, application["revision"])
     is_own = user_id == caller.user_id
     if "public_data" in sections and "private_data" not in rights.granted.writable_sections(own=is_own):
-        takes_long = changes.is_large or rights.target.application.is_large
-        await run_pure(tx, takes_long, _refuse_shadows, sections["public_data"], schema_of(application), roles)
+        takes_long = changes.is_large or compiled.is_large
+        await run_pure(tx, takes_long, _refuse_shadows, sections["public_data"], compiled)
     if application_id == CENTRAL_APPLICATION_ID and assigned is not None and not rights.is_root:
         await _refuse_root_change(tx, user_id, assigned)
+    roles = compiled.role_records
     return (await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)).record
 
 
-def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:
-    hidden = shadowed_private_rules(public_data, schema, roles.values())
+def _refuse_shadows(public_data: dict[str, Any], application: CompiledApplication) -> None:
+    hidden = shadowed_private_rules(public_data, application.schema, application.role_records.values())
     if hidden:
         raise FieldError(("public_data",), f"{hidden[0]} is a private rule")
 

@@ -15,6 +15,10 @@ from sso.perm.errors import PermissionConflict
 ANY_PROJECT = object()  # the application may be in any project, or in none
 
 _LOCK_APPLICATION = Statement("SELECT * FROM applications WHERE application_id = :application_id FOR UPDATE")
+_LOCK_REVISION = Statement(
+    """SELECT application_id, project_id, revision FROM applications WHERE application_id = :application_id
+    FOR UPDATE"""
+)
 _SHARE_APPLICATIONS = Statement(
     """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
     ORDER BY application_id FOR SHARE"""
@@ -43,11 +47,19 @@ async def lock_application(tx: Runner, application_id: int, project_id: object =
     A caller whose rights come from the application's project passes ``project_id``. If the application has moved to
     another project since the rights were checked, this raises PermissionConflict.
     """
-    row = await lock_application_if_exists(tx, application_id)
-    assert row is not None  # applications are never deleted
-    if project_id is not ANY_PROJECT and row["project_id"] != project_id:
+    return _in_project(await lock_application_if_exists(tx, application_id), project_id)
+
+
+async def lock_revision(tx: Runner, application_id: int, project_id: object = ANY_PROJECT) -> Row:
+    """Like `lock_application`, but returns only the ids and the revision: the schema may be large."""
+    return _in_project(await tx.row(_LOCK_REVISION, application_id=application_id), project_id)
+
+
+def _in_project(application: Row | None, project_id: object) -> Row:
+    assert application is not None  # applications are never deleted
+    if project_id is not ANY_PROJECT and application["project_id"] != project_id:
         raise PermissionConflict("the application was moved to another project meanwhile: try again")
-    return row
+    return application
 
 
 async def lock_application_if_exists(tx: Runner, application_id: int) -> Row | None:

@@ -118,15 +118,21 @@ async def read_states(
     ``roles`` restricts the members to these roles over the whole project.
     """
     ids = list(project_ids)
-    members: dict[str, set[MemberRole]] = {}
-    for project_id, *member in await runner.rows(_MEMBERS, ids=ids, roles=None if roles is None else list(roles)):
-        members.setdefault(project_id, set()).add(MemberRole(*member))
+    member_rows = await runner.rows(_MEMBERS, ids=ids, roles=None if roles is None else list(roles))
+    members = await run_pure(runner, len(member_rows) > MANY_MEMBERS, _by_project, member_rows)
     states = {}
     for row in await runner.rows(_PROJECTS, ids=ids):
         takes_long = sum(len(conditions) for _, conditions, _ in row["groups"]) > FEW_CONDITIONS
         facts = await run_pure(runner, takes_long, _facts, row)
         states[row["id"]] = ProjectState(facts, frozenset(members.get(row["id"], ())))
     return states
+
+
+def _by_project(rows: Iterable[Row]) -> dict[str, set[MemberRole]]:
+    members: dict[str, set[MemberRole]] = {}
+    for project_id, *member in rows:
+        members.setdefault(project_id, set()).add(MemberRole(*member))
+    return members
 
 
 def _facts(row: Row) -> ProjectFacts:

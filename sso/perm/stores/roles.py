@@ -4,19 +4,22 @@ Roles are part of the schema record: each change raises the version that If-Matc
 which compiled applications are cached.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
+import orjson
 from msgspec.structs import replace
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
-from sso.db.transaction import Runner, Transaction
-from sso.perm.engine.records import RoleRecord, Schema
+from sso.db.transaction import Runner, Transaction, run_pure
+from sso.perm.engine.records import RoleRecord
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.protected_rules import check_role_protection
 from sso.perm.stores.cascade import Cascade
+from sso.perm.stores.compilation import LARGE_BYTES
 
 FIELDS = ("meta", "description", "protected", "default", "condition", "user_limit", "params")
 
@@ -25,7 +28,8 @@ _RAISE_VERSION = Statement(
         updated_at = floor(extract(epoch FROM clock_timestamp()))
     WHERE application_id = :application_id"""
 )
-_SELECT = """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles
+# JSON is selected as text, because that of all roles may be so large that it has to be decoded in a thread.
+_SELECT = """SELECT CAST(to_jsonb(r) - 'application_id' AS text) AS role FROM roles r
     WHERE application_id = :application_id"""
 _ALL = Statement(f"{_SELECT} ORDER BY name")
 _ONE = Statement(f"{_SELECT} AND name = :name")
@@ -40,12 +44,19 @@ _DELETE = Statement("DELETE FROM roles WHERE application_id = :application_id AN
 
 
 async def read_roles(runner: Runner, application_id: int) -> dict[str, RoleRecord]:
-    return {row["name"]: RoleRecord(**dict(row)) for row in await runner.rows(_ALL, application_id=application_id)}
+    texts = [row["role"] for row in await runner.rows(_ALL, application_id=application_id)]
+    return await run_pure(runner, sum(map(len, texts)) > LARGE_BYTES, _decode, texts)
 
 
 async def read_role(runner: Runner, application_id: int, name: str) -> RoleRecord | None:
-    row = await runner.row(_ONE, application_id=application_id, name=name)
-    return None if row is None else RoleRecord(**dict(row))
+    text = await runner.value(_ONE, application_id=application_id, name=name)
+    return None if text is None else _decode([text])[name]
+
+
+def _decode(texts: Iterable[str]) -> dict[str, RoleRecord]:
+    """One role at a time, so that a thread does not hold the interpreter while it decodes all of them."""
+    roles = (RoleRecord(**orjson.loads(text)) for text in texts)
+    return {role.name: role for role in roles}
 
 
 async def put_role(tx: Runner, application_id: int, role: RoleRecord) -> None:
@@ -60,15 +71,18 @@ async def save_role(
     actor: AuditActor,
     application_id: int,
     project_id: str | None,
-    schema: Schema,
+    protected: frozenset[str],
     roles: dict[str, RoleRecord],
     changes: dict[str, Any],
 ) -> RoleRecord:
-    """Saves one role of a locked application and puts it into ``roles``; a field that is not in ``changes`` stays."""
+    """Saves one role of a locked application and puts it into ``roles``; a field that is not in ``changes`` stays.
+
+    ``protected`` are the `protected_rules` of the schema.
+    """
     name = changes["name"]
     old = roles.get(name)
     role = replace(old or RoleRecord(name), **changes)
-    check_role_protection(role, schema)
+    check_role_protection(role, protected)
     is_central = application_id == CENTRAL_APPLICATION_ID
     if is_central and name == ROOT_ROLE and not role.protected:
         raise PermissionConflict("the role root of the central application is protected")

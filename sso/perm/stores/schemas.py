@@ -5,15 +5,13 @@ from typing import Any
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
-from sso.db.transaction import Row, Runner, Transaction, run_pure
+from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.input.protected_rules import check_schema_protection
 from sso.perm.stores.applications import read_application_row
 from sso.perm.stores.builtin_roles import complete_schema
 from sso.perm.stores.roles import read_roles, role_json
-
-FEW_ROLES = 100  # whose rules are compared with those of the schema within some milliseconds
 
 _SAVE = Statement(
     """UPDATE applications SET login = :login, public_data = :public_data, private_data = :private_data,
@@ -34,7 +32,7 @@ async def save_schema(
     tx: Transaction, actor: AuditActor, old: Row, schema: Schema, roles: dict[str, RoleRecord]
 ) -> Row:
     """Saves the schema of a locked application; ``roles``, as they are now, must be valid with it."""
-    await run_pure(tx, len(roles) > FEW_ROLES, check_schema_protection, schema, list(roles.values()))
+    await tx.run_in_thread(check_schema_protection, schema, list(roles.values()))
     application_id: int = old["application_id"]
     row = await put_schema(tx, application_id, schema)
     await trail.write(

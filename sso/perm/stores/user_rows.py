@@ -3,23 +3,31 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import orjson
+
 from sso.accounts.model import login_key
 from sso.core.ban import Ban, read_bans
 from sso.core.field_errors import FieldError, FieldPath
 from sso.core.test_players import IS_TEST_PLAYER_SQL
 from sso.db.statement import Statement
-from sso.db.transaction import Runner
+from sso.db.transaction import Row, Runner, run_pure
 from sso.perm.engine.decode import decode_own_record
 from sso.perm.engine.records import OwnRecord
 from sso.perm.engine.user_facts import UserFacts
+from sso.perm.stores.compilation import LARGE_BYTES
 
-# Memberships matter at the central application only.
+# Characters of own data; decoded, they take about ten times as many bytes.
+MAX_PART_DATA = 4 * 1024 * 1024
+
+# Memberships matter at the central application only. Records are selected as text, because they may be so large that
+# they have to be decoded in a thread.
 _ROWS = Statement(
     """SELECT u.user_id, u.login, u.tags, u.purchases, u.bans,
         u.merged_into IS NOT NULL AS is_alias,
-        (SELECT jsonb_build_object(
-            'public_data', r.public_data, 'private_data', r.private_data, 'secret_data', r.secret_data)
-         FROM user_records r WHERE r.user_id = u.user_id AND r.application_id = :application_id) AS record,
+        (SELECT CAST(jsonb_build_object(
+            'public_data', r.public_data, 'private_data', r.private_data, 'secret_data', r.secret_data) AS text)
+         FROM user_records r
+         WHERE :with_data AND r.user_id = u.user_id AND r.application_id = :application_id) AS record,
         (SELECT jsonb_agg(jsonb_build_object('name', s.name, 'expired', s.expired, 'ttl', s.ttl) ORDER BY s.position)
          FROM role_assignments s WHERE s.user_id = u.user_id AND s.application_id = :application_id) AS roles,
         CASE WHEN :application_id = 1 THEN
@@ -59,17 +67,60 @@ class UserAccount(NamedTuple):
     bans: tuple[Ban, ...]
 
 
-async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable[str]) -> dict[str, UserRow]:
-    """Returns the users that exist, by id."""
-    rows = {}
-    for row in await runner.rows(_ROWS, application_id=application_id, ids=list(user_ids)):
+async def read_user_rows(
+    runner: Runner, application_id: int, user_ids: Iterable[str], *, with_data: bool = True
+) -> dict[str, UserRow]:
+    """Returns the users that exist, by id; of their own records, ``with_data``, not only the roles."""
+    ids = list(user_ids)
+    rows = await runner.rows(_ROWS, application_id=application_id, ids=ids, with_data=with_data)
+    return await decode_users(runner, EncodedUsers(rows, sum(map(_size, rows))))
+
+
+class EncodedUsers(NamedTuple):
+    rows: list[Row]
+    size: int  # characters of their own data
+
+    @property
+    def is_large(self) -> bool:
+        """Whether decoding them, and computing with them, takes more than a few milliseconds."""
+        return self.size > LARGE_BYTES
+
+
+async def read_encoded_users(runner: Runner, application_id: int, user_ids: Iterable[str]) -> list[EncodedUsers]:
+    """Returns the users that exist, in this order, in parts. They should be decoded one after the other, so that not
+    all of their data is in memory."""
+    ids = list(user_ids)
+    rows = await runner.rows(_ROWS, application_id=application_id, ids=ids, with_data=True)
+    by_id = {row["user_id"]: row for row in rows}
+    parts: list[EncodedUsers] = []
+    for row in (by_id[user_id] for user_id in ids if user_id in by_id):
+        size = _size(row)
+        if not parts or parts[-1].size + size > MAX_PART_DATA:
+            parts.append(EncodedUsers([], 0))
+        parts[-1].rows.append(row)
+        parts[-1] = parts[-1]._replace(size=parts[-1].size + size)
+    return parts
+
+
+async def decode_users(runner: Runner, encoded: EncodedUsers) -> dict[str, UserRow]:
+    """Returns the users by id. Large records are decoded in a thread."""
+    return await run_pure(runner, encoded.is_large, _decode, encoded.rows)
+
+
+def _size(row: Row) -> int:
+    return len(row["record"] or "")
+
+
+def _decode(rows: Iterable[Row]) -> dict[str, UserRow]:
+    decoded = {}
+    for row in rows:
         members: dict[str, list[list[Any]]] = {}
         for project_id, *role in row["members"] or ():
             members.setdefault(project_id, []).append(role)
         user = UserFacts.from_login(row["user_id"], row["login"], tuple(row["tags"]), tuple(row["purchases"]))
-        own = decode_own_record({**(row["record"] or {}), "roles": row["roles"]})
-        rows[row["user_id"]] = UserRow(user, own, members, read_bans(row["bans"]), row["is_alias"])
-    return rows
+        own = decode_own_record({**orjson.loads(row["record"] or "{}"), "roles": row["roles"]})
+        decoded[row["user_id"]] = UserRow(user, own, members, read_bans(row["bans"]), row["is_alias"])
+    return decoded
 
 
 async def find_user_ids(runner: Runner, logins: Iterable[str]) -> dict[str, str]:

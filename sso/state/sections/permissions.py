@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from sso.audit.trail import AuditActor
 from sso.core.field_errors import FieldPath, field_text
-from sso.db.transaction import Transaction
-from sso.perm.engine.records import Assignment
+from sso.db.transaction import Row, Transaction
+from sso.perm.engine.records import Assignment, RoleRecord
 from sso.perm.errors import UserWasMerged
 from sso.perm.input.field_types import ApplicationId, UserName
 from sso.perm.input.model import InputModel
@@ -61,13 +61,16 @@ def read(value: object, warnings: list[str]) -> list[PermissionPart]:
 
 async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts: list[PermissionPart]) -> None:
     unique = UniqueKeys()
+    applications: dict[int, tuple[Row, dict[str, RoleRecord]]] = {}  # locked, with their roles
     for part in parts:
         with summary.at(part.location):
             user_id = await find_user_id(tx, part.user, ("user_id",))
-            row = await lock_active_application(tx, part.application_id)
+            if part.application_id not in applications:
+                row = await lock_active_application(tx, part.application_id)
+                applications[part.application_id] = row, await read_roles(tx, part.application_id)
         unique.add(part.location, (user_id, part.application_id))
+        row, known = applications[part.application_id]
         with summary.at((*part.location, "data")):
-            known = await read_roles(tx, part.application_id)
             try:
                 saved = await save_record(tx, actor, user_id, row, known, part.fields, part.roles)
             except UserWasMerged:  # players merge their accounts while a document is applied again and again

@@ -11,6 +11,7 @@ from sso.db.transaction import Transaction
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, SECTIONS
 from sso.perm.input.names import read_application_key
+from sso.perm.input.protected_rules import protected_rules
 from sso.perm.input.roles import RoleFields, read_role
 from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.stores import builtin_roles
@@ -75,13 +76,14 @@ async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts
             old = await lock_active_application(tx, part.id, path=())
         known = await role_store.read_roles(tx, part.id)
         schema = builtin_roles.complete_schema(old, part.fields)
+        protected = await tx.run_in_thread(protected_rules, schema)
         for location, role in part.roles:
             with summary.at(location):
                 before = known.get(role["name"])
                 if before is not None and replace(before, **role) == before:
                     summary.record_change(location, changed=False)
                     continue
-                await save_role(tx, actor, part.id, old["project_id"], schema, known, role)
+                await save_role(tx, actor, part.id, old["project_id"], protected, known, role)
                 summary.record(location, CREATED if before is None else CHANGED)
         if part.location:
             with summary.at(part.location):

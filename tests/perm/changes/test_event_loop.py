@@ -5,27 +5,36 @@ import time
 from types import ModuleType
 from typing import Any
 
+import orjson
 import pytest
 import trio
 
 from sso.audit.trail import AuditActor
+from sso.core.net import parse_address
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.changes import record_comparison, state_comparison
+from sso.perm.caller import Caller
+from sso.perm.changes import last_administrators, record_comparison, state_comparison
 from sso.perm.changes.evaluation import MAX_WORK
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.size_limits import MAX_CONDITION_NODES
 from sso.perm.changes.writer import PermissionWriter, WriteMode
-from sso.perm.engine.records import RoleRecord
+from sso.perm.engine.held_rules import HeldRules
+from sso.perm.engine.records import Assignment, RoleRecord
 from sso.perm.input.schema import MAX_ROLES
-from sso.perm.stores import facts_decoding
+from sso.perm.operations.user_data import UserDataChanges
+from sso.perm.operations.writes import ManagementContext
+from sso.perm.stores import facts_decoding, project_state
 from sso.perm.stores.compilation import LARGE_BYTES
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.locks import lock_application
-from sso.perm.stores.roles import put_role
+from sso.perm.stores.memberships import read_membership
+from sso.perm.stores.project_state import MANY_MEMBERS
+from sso.perm.stores.roles import put_role, read_roles
 from sso.perm.stores.user_data import save_record
 from sso.services import Services
+from tests.state.studio import BOB, apply, studio
 
 USERS = 20
 LONGEST_STEP_S = 0.1  # of CPU time; the longest takes 0.001 s, and 0.9 s without threads
@@ -118,7 +127,38 @@ async def _save_large_record(tx: Transaction) -> None:
     await save_record(tx, AuditActor(), "1", row, {}, {"private_data": rules}, None)
 
 
-def _record_threads(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[threading.Thread]:
+async def test_save_of_a_project_with_many_members_leaves_the_event_loop_to_others(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = services.database
+    await apply(services, studio())
+    await database.transaction(_add_members)
+    functions = (project_state, "_by_project"), (last_administrators, "_possible_administrators")
+    threads = [_record_threads(monkeypatch, module, name) for module, name in (*functions, (HeldRules, "cover_role"))]
+    bob = Caller(BOB, parse_address("127.0.0.1"), now=int(database.clock.now()), has_factor=True)
+    members = (await read_membership(database, "red_dawn"))["users"][:-1]
+    operations = services.permissions.operations.members
+    await operations.save(ManagementContext(bob), "red_dawn", {"users": members})
+    for values in threads:
+        assert values
+        assert threading.main_thread() not in values
+
+
+async def _add_members(tx: Transaction) -> None:
+    for sql in (
+        f"""INSERT INTO users (user_id, login, login_key)
+        SELECT CAST(n AS text), 'm' || n || '@x.org', 'm' || n || '@x.org'
+        FROM generate_series(10000, {10000 + MANY_MEMBERS}) AS n""",
+        f"""INSERT INTO project_members (project_id, user_id, level, role)
+        SELECT 'red_dawn', CAST(n AS text), 'project', 'viewer'
+        FROM generate_series(10000, {10000 + MANY_MEMBERS}) AS n""",
+        f"""INSERT INTO project_members (project_id, user_id, level, role)
+        VALUES ('red_dawn', '{BOB}', 'project', 'admin') ON CONFLICT DO NOTHING""",
+    ):
+        await tx.value(Statement(sql))
+
+
+def _record_threads(monkeypatch: pytest.MonkeyPatch, module: ModuleType | type, name: str) -> list[threading.Thread]:
     """Returns the threads that call this function of the module."""
     threads: list[threading.Thread] = []
     function = getattr(module, name)
@@ -129,6 +169,52 @@ def _record_threads(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: s
 
     monkeypatch.setattr(module, name, call)
     return threads
+
+
+@pytest.fixture
+def decoded_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lengths of large JSON that was decoded on the event loop. Connections that are opened later use it, too."""
+    lengths: list[int] = []
+    loads = orjson.loads
+
+    def loads_seen(text: str | bytes) -> Any:
+        if len(text) > LARGE_BYTES and threading.current_thread() is threading.main_thread():
+            lengths.append(len(text))
+        return loads(text)
+
+    monkeypatch.setattr(orjson, "loads", loads_seen)
+    return lengths
+
+
+_LARGE_TREE = f"""(SELECT jsonb_object_agg('rule' || n, '{{"value": true}}'::jsonb)
+    FROM generate_series(1, {LARGE_BYTES // 10}) AS n)"""
+
+
+async def test_save_at_a_large_application_decodes_its_schema_and_roles_in_a_thread(
+    decoded_on_the_loop: list[int], services: Services
+) -> None:
+    database, operations = services.database, services.permissions.operations
+    await database.transaction(_add_small)
+    await database.transaction(_make_large)
+    operator = Caller("", None, now=int(database.clock.now()), has_factor=True, is_operator=True)
+    context = ManagementContext(operator)
+    await operations.roles.save(context, 11, {"name": "small", "user_limit": 3})
+    data = UserDataChanges({"public_data": {"a": {"value": 1}}}, (Assignment("small"),), is_large=False)
+    await operations.user_data.save(context, "1", 11, data)
+    assert (await read_roles(database, 11))["small"].user_limit == 3
+    await database.value(Statement(f"UPDATE user_records SET private_data = {_LARGE_TREE}"))
+    deleted = await operations.roles.delete(ManagementContext(operator, dry_run=True), 11, "small")
+    assert deleted.is_dry_run
+    assert decoded_on_the_loop == []
+
+
+async def _make_large(tx: Transaction) -> None:
+    for sql in (
+        f"""INSERT INTO roles (application_id, name, meta)
+        SELECT 11, 'large', jsonb_build_object('private_data', {_LARGE_TREE})""",
+        f"UPDATE applications SET private_data = {_LARGE_TREE}, revision = 2 WHERE application_id = 11",
+    ):
+        await tx.value(Statement(sql))
 
 
 async def test_write_that_would_evaluate_for_long_evaluates_some_users_and_says_so(

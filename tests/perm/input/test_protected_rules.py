@@ -4,10 +4,16 @@ import pytest
 
 from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
-from sso.perm.input.protected_rules import check_role_protection, check_schema_protection, shadowed_private_rules
+from sso.perm.input.protected_rules import (
+    check_role_protection,
+    check_schema_protection,
+    protected_rules,
+    shadowed_private_rules,
+)
 from tests.perm.evaluation import role, role_giving, rule, schema
 
-PROTECTED = schema({"private_data": rule("ban", False, protected=True) | rule("chat.mute")})
+SCHEMA = schema({"private_data": rule("ban", False, protected=True) | rule("chat.mute")})
+PROTECTED = protected_rules(SCHEMA)
 
 
 @pytest.mark.parametrize("value", [True, False])
@@ -26,14 +32,14 @@ def test_public_role_may_include_other_rules() -> None:
 
 def test_rule_cannot_become_protected_while_a_public_role_holds_it() -> None:
     with pytest.raises(FieldError) as caught:
-        check_schema_protection(PROTECTED, [role(role_giving("ok")), role(role_giving("r", "ban"))])
+        check_schema_protection(SCHEMA, [role(role_giving("ok")), role(role_giving("r", "ban"))])
     assert caught.value.status == 409
-    check_schema_protection(PROTECTED, [role(role_giving("r", "ban", protected=True))])
+    check_schema_protection(SCHEMA, [role(role_giving("r", "ban", protected=True))])
 
 
 def test_shadowed_private_rules_are_found() -> None:
     roles = [role(role_giving("r", "kick"))]
     written = rule("ban") | rule("kick") | rule("mine")
-    assert shadowed_private_rules(written, PROTECTED, roles) == ["ban", "kick"]
+    assert shadowed_private_rules(written, SCHEMA, roles) == ["ban", "kick"]
     both = schema({"private_data": rule("ban"), "public_data": rule("ban")})
     assert shadowed_private_rules(written, both, []) == []

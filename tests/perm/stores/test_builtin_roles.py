@@ -4,7 +4,7 @@ from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.held_roles import assignable_through_project
 from sso.perm.engine.render import as_list_short
 from sso.perm.engine.rules import rule_nodes
-from sso.perm.input.protected_rules import check_role_protection
+from sso.perm.input.protected_rules import check_role_protection, protected_rules
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema
 from sso.perm.stores import builtin_roles
@@ -20,7 +20,7 @@ def test_builtin_schema_and_roles_are_valid() -> None:
     for role in builtin_roles.ROLES:
         read, warnings = read_role({"name": role.name, "meta": role.meta, "description": role.description})
         assert (read["meta"], warnings) == (role.meta, [])
-        check_role_protection(role, builtin_roles.SCHEMA)
+        check_role_protection(role, protected_rules(builtin_roles.SCHEMA))
 
 
 def test_every_rule_of_a_builtin_role_is_in_the_schema() -> None:
