@@ -107,6 +107,22 @@ def test_manager_of_one_group_sees_and_changes_it_alone(studio: Studio) -> None:
         assert caller.request(method, f"/groups/{other}", **options).status_code == 404
 
 
+def test_users_and_conditions_of_a_new_group_need_the_right_to_change_them(studio: Studio) -> None:
+    user, project_id = studio.user(), studio.project()
+    groups = {"can_view_project": {"value": True}, "can_manage_groups": {"value": True}}
+    studio.role(1, "group_maker", project=groups)
+    studio.join(project_id, user, project=["group_maker"])
+    body = {"project_id": project_id, "title": "New"}
+    caller = Administrator.of(user)
+    for access in ({"users": [user.user_id]}, {"conditions": STAFF}):
+        refused = caller.request("POST", "/groups", json=body | access)
+        assert refused.status_code == 403
+        assert refused.json()["error"].startswith("group.can_manage_group ")
+    assert caller.request("POST", "/groups", json=body | {"users": [], "tags": ["project"]}).status_code == 201
+    studio.join(project_id, user, project=["group_maker", "group_admin"])
+    assert caller.request("POST", "/groups", json=body | {"users": [user.user_id]}).status_code == 201
+
+
 def test_dry_run_of_a_group_shows_who_gains_and_changes_nothing(studio: Studio, root: Administrator) -> None:
     user = studio.user()
     project_id = studio.project()

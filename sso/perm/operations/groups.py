@@ -7,12 +7,12 @@ from sso.core.errors import Forbidden, NotFound
 from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
-from sso.perm.authorization import Authorizer
+from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
-from sso.perm.delegation import delegated_write
+from sso.perm.delegation import delegated_write, read_rights
 from sso.perm.engine.management_rights import MANAGE_PROJECTS
-from sso.perm.engine.required_rights import Operation
+from sso.perm.engine.required_rights import Operation, is_allowed
 from sso.perm.operations.lookups import ProjectLookup
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.deleted_rows import Deletion
@@ -69,12 +69,11 @@ class GroupOperations:
         if undo_of is not None and not rights.allow(Operation.PROJECT_SAVE, project_id=project_id):
             context.warnings.append("the group gets no roles again: you may not change its project")
             undo_of = None
+        work = context.caller, rights, project_id, key, fields
         with group_id_conflicts():
             if undo_of is not None:
-                return await self._writes.run(
-                    context, scope, _restore, context.caller, project_id, key, fields, undo_of
-                )
-            return await self._writes.run(context, scope, create_group, context.caller.actor, project_id, key, fields)
+                return await self._writes.run(context, scope, _restore, *work, undo_of)
+            return await self._writes.run(context, scope, _create, *work)
 
     async def change(
         self,
@@ -118,13 +117,31 @@ def _scope(group: Row) -> Scope:
     return Scope.project(group["project_id"])
 
 
+async def _create(
+    tx: Transaction, caller: Caller, rights: CallerRights, project_id: str, group_id: str, fields: dict[str, Any]
+) -> Row:
+    """Users and conditions of a new group need the same right as those of one that exists."""
+    group = await create_group(tx, caller.actor, project_id, group_id, fields)
+    if any(fields.get(name) for name in ACCESS_FIELDS):
+        _, present = await read_rights(tx, caller)  # a role over the whole project includes the new group
+        if not is_allowed(Operation.GROUP_ACCESS, present, project_id=project_id, group_id=group_id):
+            raise rights.refusal(Operation.GROUP_ACCESS)
+    return group
+
+
 async def _restore(
-    tx: Transaction, caller: Caller, project_id: str, group_id: str, fields: dict[str, Any], undo_of: int
+    tx: Transaction,
+    caller: Caller,
+    rights: CallerRights,
+    project_id: str,
+    group_id: str,
+    fields: dict[str, Any],
+    undo_of: int,
 ) -> Row:
     row = ("user_groups", project_id, group_id)
     async with delegated_write(tx, caller, project_id):
         deletion = await Deletion.find(tx, caller.actor, undo_of, "group.delete", group_id, row)
-        group = await create_group(tx, caller.actor, project_id, group_id, fields)
+        group = await _create(tx, caller, rights, project_id, group_id, fields)
         await deletion.restore_actions(project_id, lambda _, action: bool(action["group_id"] == group_id))
         await deletion.restore_members(project_id, ["groups"], group_id)
     return group
