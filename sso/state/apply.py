@@ -173,6 +173,7 @@ class ApplyRun:
         await groups.apply(tx, actor, summary, document.groups)
         await projects.apply_settings(tx, actor, summary, document.projects)
         await memberships.apply(tx, actor, summary, document.memberships, document.projects, admins)
+        await groups.remove_tags(tx, actor, summary, document.groups)
         await permissions.apply(tx, actor, summary, document.permissions)
         await access_keys.apply(tx, actor, self._operations.keyring, summary, document.access_keys)
 

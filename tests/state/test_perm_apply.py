@@ -20,6 +20,7 @@ from sso.perm.stores.projects import read_project as read_project
 from sso.perm.stores.projects import remove_project
 from sso.perm.stores.user_data import read_record
 from sso.services import Services
+from sso.state.export import export
 from sso.state.summary import ApplyCounts
 from tests.state.studio import ANN, BOB, SECRET, TESTERS, apply, rules, studio, traces
 
@@ -366,6 +367,20 @@ async def test_document_keeps_an_administrator_of_a_project(services: Services) 
     await apply(services, without | {"projects": [{"title": "Red Dawn", "admins": ["bob@example.com"]}]})
     membership = await read_membership(services.database, "red_dawn")
     assert membership["users"] == [{"user_id": BOB, "roles": {"project": ["admin"]}}]
+
+
+async def test_group_leaves_the_lists_of_its_project_and_loses_its_tag_together(services: Services) -> None:
+    await apply(services, studio())
+    document: dict[str, Any] = {
+        "groups": [{"group_id": TESTERS, "title": "Old testers", "tags": ["more"]}],
+        "memberships": [{"id": "red_dawn", "allow": []}],
+    }
+    text = await refused(services, {"groups": document["groups"]})
+    assert text.startswith("groups[0]: the group is in the allow or disallow list of its project")
+    assert (await apply(services, document)).changed == 2
+    exported = await export(services.database)
+    assert (exported["groups"][0]["tags"], exported["memberships"][0]["allow"]) == (["more"], [])
+    assert (await apply(services, document)).changed == 0
 
 
 async def test_application_settings_are_merged_by_key(services: Services) -> None:

@@ -8,6 +8,7 @@ from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
 from sso.core.field_errors import FieldError, FieldPath
 from sso.db.transaction import Row, Transaction
+from sso.perm.engine.reserved_names import PROJECT_TAG
 from sso.perm.input.groups import GroupRecord, read_group_changes
 from sso.perm.stores.groups import change_group, create_group, group_json, read_all_groups, read_group
 from sso.perm.stores.locks import lock_project
@@ -52,8 +53,22 @@ async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts
                 continue
             stored = group_json(old)
             changes = {name: value for name, value in part.fields.items() if value != stored[name]}
-            await change_group(tx, actor, old, changes)
+            at_once = {name: value for name, value in changes.items() if name != "tags" or PROJECT_TAG in value}
+            await change_group(tx, actor, old, at_once)
             summary.record_change(part.location, changed=bool(changes))
+
+
+async def remove_tags(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts: list[GroupPart]) -> None:
+    """Takes the tag ``project`` from groups. The lists of their projects must not name them any more."""
+    for part in parts:
+        tags = part.fields.get("tags")
+        if tags is None or PROJECT_TAG in tags:
+            continue
+        with summary.at(part.location):
+            old = await read_group(tx, part.id)
+            assert old is not None
+            if tags != list(old["tags"]):
+                await change_group(tx, actor, old, {"tags": tags})
 
 
 async def _check_project(tx: Transaction, part: GroupPart, old: Row | None) -> None:
