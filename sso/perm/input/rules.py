@@ -24,6 +24,9 @@ from sso.perm.input.validators import (
 )
 
 MAX_RULES = 10_000  # per section
+# Of a section of a user's own data: a list has each rule with the names of the sections that it is in. Those of schemas
+# and roles are limited together, for the application.
+MAX_OWN_NAMES = 1_000_000
 
 
 class Layer(Enum):
@@ -44,6 +47,7 @@ class RuleReader(Struct):
     default_expired: int = 0  # for a user's entries without an end time of their own
     warnings: list[str] = field(default_factory=list)
     _nodes_left: int = MAX_RULES
+    _characters_left: int = MAX_OWN_NAMES
     _section: FieldPath = ()
 
     def section(self, value: object, path: FieldPath) -> dict[str, Any]:
@@ -51,11 +55,12 @@ class RuleReader(Struct):
         tree = read_object(value, path)
         if is_rule(tree):
             raise FieldError(path, "must contain rules and sections, and must not be a rule itself")
-        self._nodes_left = MAX_RULES
+        self._nodes_left, self._characters_left = MAX_RULES, MAX_OWN_NAMES
         self._section = path
-        return self._read_nodes(tree, path, 1)
+        return self._read_nodes(tree, path, 1, 0)
 
-    def _read_nodes(self, tree: dict[str, Any], path: FieldPath, depth: int) -> dict[str, Any]:
+    def _read_nodes(self, tree: dict[str, Any], path: FieldPath, depth: int, prefix: int) -> dict[str, Any]:
+        """``prefix`` is the length of the names that the nodes are below."""
         if depth > MAX_DEPTH:
             raise FieldError(path, f"is more than {MAX_DEPTH} names deep")
         nodes = {}
@@ -67,10 +72,17 @@ class RuleReader(Struct):
             if self._nodes_left < 0:
                 raise FieldError(self._section, f"has more than {MAX_RULES} rules and sections")
             if is_rule(read_object(node, node_path)):
+                self._count_characters(prefix + len(name))
                 nodes[name] = self._read_rule(node, node_path)
             else:
-                nodes[name] = self._read_nodes(node, node_path, depth + 1)
+                nodes[name] = self._read_nodes(node, node_path, depth + 1, prefix + len(name) + 1)
         return nodes
+
+    def _count_characters(self, name_length: int) -> None:
+        self._characters_left -= name_length
+        if self._characters_left < 0 and self.layer is Layer.OWN:
+            expected = f"has rules with more than {MAX_OWN_NAMES} characters of names, with those of their sections"
+            raise FieldError(self._section, expected)
 
     def _read_rule(self, node: dict[str, Any], path: FieldPath) -> dict[str, Any]:
         for name, value in node.items():

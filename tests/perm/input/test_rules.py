@@ -85,6 +85,17 @@ def test_depth_and_size_are_limited() -> None:
         read_schema({"private_data": {f"a{at}": {"value": 1} for at in range(10_001)}})
 
 
+def test_length_of_the_list_of_own_data_is_limited() -> None:
+    """Nested names make a list much longer than the data itself."""
+    tree: dict[str, Any] = {f"a{at}": {"value": 1} for at in range(1000, 1500)}
+    for _ in range(31):
+        tree = {"a" * 64: tree}
+    with pytest.raises(FieldError, match="private_data: has rules with more than 1000000 characters of names"):
+        read_own_data({"private_data": tree})
+    read_own_data({"private_data": tree["a" * 64], "public_data": tree["a" * 64]})
+    read_schema({"private_data": tree})
+
+
 @pytest.mark.parametrize("value", [True, False, None, 0, 1.5, "", "text 🎲"])
 def test_value_may_be_any_scalar(value: Any) -> None:
     assert read_schema({"public_data": rule("a", value)})[0] == {"public_data": rule("a", value)}
