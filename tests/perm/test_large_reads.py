@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from sso.perm.caller import Caller
 from sso.perm.input.questions import Question
 from sso.perm.operations import checks, user_data
 from sso.perm.operations.user_data import UserDataQuestion
-from sso.perm.stores import loaded_facts
+from sso.perm.stores import facts, loaded_facts
 from sso.services import Services
 from tests.kit.server import LIMIT_S
 
@@ -97,3 +98,49 @@ async def test_large_reads_leave_the_event_loop_to_others(
         assert allowed.is_allowed
         nursery.cancel_scope.cancel()
     assert counter.watched == ["compute_permissions", "render", "render", "rule_index"]  # each once
+
+
+async def test_past_and_reasons_of_a_user_with_many_rules_are_computed_in_a_thread(
+    services: Services, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operations, threads = services.permissions.operations, dict[str, threading.Thread]()
+
+    def watch(module: ModuleType, name: str) -> None:
+        function = getattr(module, name)
+
+        def watched(*arguments: Any, **options: Any) -> Any:
+            threads[name] = threading.current_thread()
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(module, name, watched)
+
+    for module, name in ((loaded_facts, "compute_permissions"), (user_data, "render"), (checks, "explain_json")):
+        watch(module, name)
+    past = UserDataQuestion(USER, APPLICATION, at=caller.now)
+    assert len((await operations.user_data.read(caller, past))["data"]) == ENTRIES
+    asked = [Question(USER, APPLICATION, "rule7", with_reason=True, at=at) for at in (None, caller.now)]
+    answers = await operations.checks.answer(caller, asked)
+    assert [answer.reason and answer.reason["held"] for answer in answers] == [True, True]
+    assert threads.keys() == {"compute_permissions", "render", "explain_json"}
+    assert threading.main_thread() not in threads.values()
+
+
+async def test_check_answers_about_all_users_with_much_data(
+    services: Services, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "MAX_PAIRS_DATA", 0)  # the facts about one user are in memory at a time
+    await services.database.transaction(_add_users)
+    asked = [(user_id, f"rule{number}") for number in (1, ENTRIES + 1) for user_id in ("5", "6", "7", "8")]
+    questions = [Question(user_id, APPLICATION, rule) for user_id, rule in asked]
+    service = caller._replace(user_id="", service_id=APPLICATION)
+    answers = await services.permissions.operations.checks.answer(service, questions)
+    assert [answer.is_allowed for answer in answers] == [True, False, True, False] + [False] * 4
+    assert [answer.error is not None for answer in answers] == [False, False, False, True] * 2  # there is no user 8
+
+
+async def _add_users(tx: Transaction) -> None:
+    users = ", ".join(f"('{user_id}', '{user_id}@x.org', '{user_id}@x.org')" for user_id in ("6", "7"))
+    await tx.value(Statement(f"INSERT INTO users (user_id, login, login_key) VALUES {users}"))
+    record = """INSERT INTO user_records (application_id, user_id, private_data)
+        SELECT application_id, '7', private_data FROM user_records"""
+    await tx.value(Statement(record))

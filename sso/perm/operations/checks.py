@@ -54,16 +54,18 @@ class CheckOperations:
         loaded = await _load(authorizer, caller, questions)
         applications = {question.application_id for question in questions}
         rights = {item: await _rights(authorizer, caller, item) for item in applications}
-        if any(user.is_large for user in loaded.values()):
-            await _prepare(authorizer, caller, questions, loaded, rights)
         answers: list[CheckAnswer] = []
-        reasons = Reasons()
+        reasons, one = Reasons(), _OneUser(authorizer, caller)
         for number, question in enumerate(questions, 1):
             rights_there = rights[question.application_id]
             user: LoadedFacts | ApiError | None = loaded.get(question.pair)
-            if question.at is not None and not isinstance(rights_there, Forbidden):
+            if isinstance(rights_there, Forbidden):
+                pass  # the answer has it
+            elif question.at is not None:
                 user = await _load_past(authorizer, caller, rights_there, question, question.at)
-            answers.append(answer_question(caller, question, rights_there, user, reasons))
+            else:
+                user = user or await one.load(question.pair)
+            answers.append(await _answer(authorizer, caller, question, rights_there, user, reasons))
             if answers[-1].is_allowed is stop_after:
                 break
             if question.with_reason or number % QUESTIONS_PER_TURN == 0:
@@ -82,6 +84,7 @@ class CheckOperations:
         rights = await authorizer.caller_rights(caller, question.application_id)
         if question.at is None:
             user: LoadedFacts | ApiError | None = loaded.get(question.pair)
+            user = user or await authorizer.facts.load(*question.pair, caller.address)
         else:
             user = await _load_past(authorizer, caller, rights, question, question.at)
         sections = _readable(caller, question, rights)
@@ -97,27 +100,52 @@ class CheckOperations:
         }
 
 
+class _OneUser:
+    """Loads users with too much data for all of them to be in memory together: the last one is kept."""
+
+    def __init__(self, authorizer: Authorizer, caller: Caller) -> None:
+        self._facts = authorizer.facts
+        self._address = caller.address
+        self._kept: tuple[UserAt, LoadedFacts | None] | None = None
+
+    async def load(self, pair: UserAt) -> LoadedFacts | None:
+        if self._kept is None or self._kept[0] != pair:
+            self._kept = None
+            self._kept = pair, await self._facts.load(*pair, self._address)
+        return self._kept[1]
+
+
 async def _load(authorizer: Authorizer, caller: Caller, questions: Sequence[Question]) -> dict[UserAt, LoadedFacts]:
-    """Loads the facts about the caller and the users of questions about the present, with one or two statements."""
+    """Loads the facts about the caller and the users of questions about the present, with few statements.
+
+    Those of users with much data may be left out.
+    """
     applications = {question.application_id for question in questions}
     pairs = {(caller.user_id, application_id) for application_id in (CENTRAL_APPLICATION_ID, *applications)}
     pairs.update(question.pair for question in questions if question.at is None)
     return await authorizer.facts.load_pairs(pairs, caller.address)
 
 
-async def _prepare(
+async def _answer(
     authorizer: Authorizer,
     caller: Caller,
-    questions: Sequence[Question],
-    loaded: Mapping[UserAt, LoadedFacts],
-    rights: Mapping[int, CallerRights | Forbidden],
-) -> None:
-    """Computes in a thread what the answers about users with many rules need."""
-    for question in questions:
-        user, rights_there = loaded.get(question.pair), rights[question.application_id]
-        if question.at is None and user is not None and user.is_large and not isinstance(rights_there, Forbidden):
-            with suppress(ApiError):  # the answer has it
-                await _prepare_index(authorizer, user, _readable(caller, question, rights_there), caller.now)
+    question: Question,
+    rights: CallerRights | ApiError,
+    user: LoadedFacts | ApiError | None,
+    reasons: "Reasons",
+) -> CheckAnswer:
+    """Computes in a thread what takes long: with many rules, or roles that an explanation looks at."""
+    if isinstance(user, LoadedFacts) and user.is_large and not isinstance(rights, ApiError):
+        now = _moment(caller, question)
+        if question.with_reason:
+            return await user.compute(
+                authorizer.facts.run_in_thread,
+                now,
+                lambda facts: answer_question(caller, question, rights, facts, reasons),
+            )
+        with suppress(ApiError):  # the answer has it
+            await _prepare_index(authorizer, user, _readable(caller, question, rights), now)
+    return answer_question(caller, question, rights, user, reasons)
 
 
 async def _prepare_index(authorizer: Authorizer, user: LoadedFacts, sections: frozenset[str], now: int) -> None:

@@ -99,7 +99,8 @@ class RulesOfUser:
         if question.at is None:
             pairs = [(question.user_id, application_id) for application_id in ids]
             loaded = await self._facts.load_pairs(pairs, None)
-            return [loaded[pair] for pair in pairs if pair in loaded]
+            found = [loaded.get(pair) or await self._facts.load(*pair, None) for pair in pairs]
+            return [user for user in found if user is not None]
         users = []
         for application_id in ids:
             with suppress(NotFound):  # the application or the user did not exist then

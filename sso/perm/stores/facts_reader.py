@@ -27,7 +27,10 @@ class FactsReader(ABC):
 
     @abstractmethod
     async def load_pairs(self, pairs: Collection[UserAt], address: Address | None) -> dict[UserAt, LoadedFacts]:
-        """Returns the facts about several users at applications, without applications that do not exist."""
+        """Returns the facts about several users at applications, without applications that do not exist.
+
+        If they have so much data that it should not be in memory together, some are left out: load these one by one.
+        """
 
     @abstractmethod
     async def count_authored(self, user_id: str) -> int:

@@ -10,7 +10,7 @@ from sso.db.database import Database
 from sso.db.transaction import Row
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.stores.compilation import CompiledApplications
-from sso.perm.stores.facts_decoding import decode_json, decode_row
+from sso.perm.stores.facts_decoding import count_characters, decode_json, decode_row
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.past_applications import PastApplications
 from sso.perm.stores.past_facts_sql import LATEST, PAST_FACTS
@@ -53,7 +53,8 @@ class PastFacts:
                 if application is not None:
                     break
         facts = await decode_row(self._database, row, user_id, address)
-        return LoadedFacts(application, facts, row["known"], row["app_name"], decode_json(row["app_settings"]))
+        settings, size = decode_json(row["app_settings"]), count_characters(row)
+        return LoadedFacts(application, facts, row["known"], row["app_name"], settings, size)
 
     async def _load_application(
         self, row: Row, application_id: int, at: int, caller: str

@@ -12,9 +12,11 @@ from sso.db.connection_share import reads_for_sign_in
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.stores import compilation
+from sso.perm.stores import compilation, user_rows
+from sso.perm.stores import facts as stored_facts
 from sso.perm.stores.facts import FEW_PAIRS, MUCH_DATA, StoredFacts
 from sso.perm.stores.loaded_facts import LoadedFacts
+from sso.perm.stores.user_rows import decode_users, read_encoded_users
 from tests.kit.conditions import until_true
 from tests.kit.open_database import open_database
 
@@ -84,6 +86,31 @@ async def test_read_of_many_users_waits_for_the_turn_of_its_application(pool: Da
     with pool.shares.limit_management("user 1", is_root=False):
         async with pool.shares.management.turn((("application", 10),)):  # this request has another turn
             assert len(await facts.load_pairs(pairs, None)) == len(pairs)
+
+
+async def test_read_of_many_users_keeps_only_some_with_much_data_in_memory(
+    pool: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = "('2', 'bob@x.org', 'bob@x.org'), ('3', 'eve@x.org', 'eve@x.org')"
+    users = Statement(f"INSERT INTO users (user_id, login, login_key) VALUES {values}")
+    await pool.transaction(change, [users, *(add_data(user_id, 2000) for user_id in "123")])
+    facts, pairs = StoredFacts(pool), [(user_id, 10) for user_id in "123"]
+    for limit, kept in ((5000, 3), (3000, 2), (0, 1)):
+        monkeypatch.setattr(stored_facts, "MAX_PAIRS_DATA", limit)
+        assert len(await facts.load_pairs(pairs, None)) == kept
+
+
+async def test_users_who_are_evaluated_are_decoded_in_parts(pool: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    await pool.transaction(change, [add_data("1", 2000)])
+    values = "('2', 'bob@x.org', 'bob@x.org'), ('3', 'eve@x.org', 'eve@x.org')"
+    users = Statement(f"INSERT INTO users (user_id, login, login_key) VALUES {values}")
+    await pool.transaction(change, [users, add_data("2", 2000), add_data("3", 10)])
+    for limit, *expected in ((5000, ["3", "2", "1"]), (3000, ["3", "2"], ["1"]), (0, ["3"], ["2"], ["1"])):
+        monkeypatch.setattr(user_rows, "MAX_PART_DATA", limit)
+        encoded = await read_encoded_users(pool, 10, ["3", "4", "2", "1"])
+        decoded = [await decode_users(pool, part) for part in encoded]
+        assert [list(part) for part in decoded] == expected
+    assert decoded[1]["2"].own.public_data == {"x": "x" * 2000}
 
 
 async def test_read_of_much_data_is_no_part_of_a_batch(pool: Database) -> None:
