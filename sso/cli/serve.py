@@ -29,7 +29,7 @@ from sso.cli.first_administrator import creation_command, has_users, how_to_crea
 from sso.config import ConfigError, Settings, load
 from sso.core.bind_address import Bind, parse_binds, public_bind
 from sso.core.encryption import EncryptionError
-from sso.db.embedded import Embedded, EmbeddedError, join, set_wal_archive
+from sso.db.embedded import Embedded, EmbeddedError, join, set_wal_archive, wait_until_stopped
 from sso.keys.shared_settings import require_shared_settings
 from sso.log import writes_json
 from sso.nodes.heartbeat import default_node_name
@@ -45,6 +45,7 @@ from sso.serve.supervisor import Supervisor
 from sso.telemetry import metrics
 
 DATABASE_CHECK_SECONDS = 0.3
+DATABASE_STOP_SECONDS = 5.0
 log = structlog.get_logger()
 
 
@@ -98,6 +99,8 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
             stack.callback(shutil.rmtree, metrics.prepare_multiprocess_directory(), ignore_errors=True)
         if settings.database_url is None and set_wal_archive(settings.data_dir, settings.wal_archive):
             log.warning("embedded_postgres.archiving_disabled", reason="SSO_WAL_ARCHIVE is no longer set")
+        if settings.database_url is None:
+            stack.callback(wait_until_stopped, settings.data_dir, DATABASE_STOP_SECONDS)
         prepare = partial(_prepare_workers, with_apply=document is not None)
         dsn = stack.enter_context(migrated_database(settings, prepare, wait=True, in_child=True))
         gc.freeze()  # workers share the pages of what was made since the imports, too

@@ -2,12 +2,17 @@
 
 import os
 import re
+import signal
 import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.faults import open_folder
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server
+from tests.kit.server import QUICK, Server, until
 
 HINT = re.compile(r"There are no users yet\. .*:\n    (.+)\n")
 
@@ -20,6 +25,24 @@ def output_of(server: Server) -> str:
     output = server.process.stdout.read()
     assert server.stop() == 0
     return output
+
+
+@contextmanager
+def paused(postmaster: int, server: Server) -> Iterator[None]:
+    """The database cannot stop until some time after the workers have."""
+
+    def resume() -> None:
+        until(lambda: not server.workers())
+        time.sleep(0.5)
+        os.kill(postmaster, signal.SIGCONT)
+
+    os.kill(postmaster, signal.SIGSTOP)
+    resuming = threading.Thread(target=resume)
+    resuming.start()
+    try:
+        yield
+    finally:
+        resuming.join()
 
 
 def test_printed_command_creates_the_first_administrator_and_is_not_printed_again() -> None:
@@ -47,7 +70,10 @@ def test_printed_command_creates_the_first_administrator_and_is_not_printed_agai
         assert output_of(server) == ""
 
         server.start()
-        assert output_of(server) == ""
+        postmaster = data / "postgres/data/postmaster.pid"
+        with paused(int(postmaster.read_text().split()[0]), server):
+            assert output_of(server) == ""
+            assert not postmaster.exists(), "systemd and the end of a container kill a database that still runs"
         assert [event["new"] for event in server.log_events("data_directory.opened")] == [True, False]
         assert len(server.log_events("administrator.needed")) == 1
 

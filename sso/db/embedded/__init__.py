@@ -24,11 +24,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from sso.db.embedded.files import EmbeddedError, Lock, check_owner, postgres_account
-from sso.db.embedded.paths import postgres_directory
-from sso.db.embedded.start import ensure_running, find_running, pause
+from sso.db.embedded.paths import has_database, postgres_directory
+from sso.db.embedded.start import PAUSE_S, ensure_running, find_running, pause
 from sso.db.embedded.wal_archive import check_exists, check_writable, store_archive, stored_archive
 
-__all__ = ["Embedded", "EmbeddedError", "join", "set_wal_archive"]
+__all__ = ["Embedded", "EmbeddedError", "join", "set_wal_archive", "wait_until_stopped"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,24 @@ def join(data_dir: Path, *, timeout: float = 30) -> Embedded:
         except BaseException:
             users.close()
             raise
+
+
+def wait_until_stopped(data_dir: Path, seconds: float) -> None:
+    """Waits until PostgreSQL, which this process has closed, has stopped, unless another process uses it.
+
+    Without this, systemd or the end of a container would kill it before it has archived its last segment.
+    """
+    if not has_database(data_dir):
+        return
+    deadline = time.monotonic() + seconds
+    with contextlib.suppress(OSError):
+        home = postgres_directory(data_dir)
+        with Lock(home / "users.lock") as users:
+            if not users.take(fcntl.LOCK_EX) and users.take(fcntl.LOCK_SH):
+                return  # otherwise the keeper has the lock, or gets it now
+        with Lock(home / "running.lock") as running:
+            while not running.take(fcntl.LOCK_EX) and time.monotonic() < deadline:
+                time.sleep(PAUSE_S)
 
 
 def set_wal_archive(data_dir: Path, archive: Path | None) -> bool:
