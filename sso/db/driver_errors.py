@@ -79,6 +79,8 @@ def raise_translated(error: BaseException) -> NoReturn:
         raise LockTimeout("another transaction holds a lock") from None
     if is_read_only(error):
         raise ReadOnly("the database is read-only") from None
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):  # the message has names of tables and the like only
+        raise DatabaseError(f"{error.args[0]}: the account must own the database and all in it") from None
     if isinstance(error, _UNAVAILABLE) and not isinstance(error, asyncpg.DataError):
         raise Unavailable(describe_failure(error)) from None
     if isinstance(error, asyncpg.PostgresError):

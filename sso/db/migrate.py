@@ -19,6 +19,7 @@ FIRST = "0049"  # the oldest migration; databases of earlier versions, which wer
 HEAD = "0076"  # the newest migration; a test compares it with the files
 ADVISORY_LOCK = 7_350_911  # an arbitrary number
 LOCK_NOT_AVAILABLE = "55P03"
+DUPLICATE_TABLE = "42P07"
 # For a lock. Longer than deadlock_timeout (1 s), after which PostgreSQL ends an autovacuum that holds the lock. Shorter
 # than the 1.5 s for which requests wait for locks: they queue behind this one, and would fail.
 LOCK_WAIT_S = 1.2
@@ -91,7 +92,10 @@ def _upgrade(connection: "Connection", progress: Callable[[int, int], None], on_
         try:
             command.upgrade(config, "head")  # a process that waited for the advisory lock has nothing left to do
         except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+            state = getattr(error.orig, "sqlstate", None)
+            if state == DUPLICATE_TABLE:
+                raise MigrationError("the database has tables of another program: use an empty one") from None
+            if state != LOCK_NOT_AVAILABLE:
                 raise
             connection.rollback()
             on_locked()

@@ -60,9 +60,10 @@ def host_states(dsn: str, seconds: float = 3.0) -> dict[DatabaseHost, str]:
 
 
 def run_with_connection(dsn: str, function: "Callable[[Connection], T]") -> T:
-    """Calls ``function`` with a SQLAlchemy connection, which Alembic needs."""
+    """Calls ``function`` with a SQLAlchemy connection, which Alembic needs. Its errors are those of `fetch_value`."""
     # Slow to import, and needed only when there is something to migrate.
     from sqlalchemy import NullPool
+    from sqlalchemy.exc import DBAPIError
     from sqlalchemy.ext.asyncio import create_async_engine
 
     async def run() -> T:
@@ -72,6 +73,8 @@ def run_with_connection(dsn: str, function: "Callable[[Connection], T]") -> T:
         try:
             async with engine.connect() as connection:
                 return await connection.run_sync(function)
+        except DBAPIError as error:  # it wraps the error of the driver twice
+            raise (error.orig and error.orig.__cause__) or error from None
         finally:
             await engine.dispose()
 

@@ -1,5 +1,6 @@
 """Migrations create the schema of sso.db.tables, once, also if they run concurrently or are interrupted."""
 
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, text
 
 from sso.config import Settings
 from sso.db import migrate as migrations
+from sso.db.errors import DatabaseError, ReadOnly
 from sso.db.migrate import FIRST, HEAD, SCRIPTS, MigrationError, current, migrate
 from sso.db.standalone import fetch_value, run_with_connection
 from sso.db.tables import metadata
@@ -200,6 +202,26 @@ def test_database_from_before_the_first_migration_is_refused(dsn: str) -> None:
     with pytest.raises(MigrationError, match=rf"^the database is at version 0042, .* \(only from {FIRST}\)$"):
         migrate(dsn)
     assert current(dsn) == "0042"
+
+
+def test_account_that_may_not_create_tables_is_reported_in_one_line(empty: str) -> None:
+    """Since PostgreSQL 15, only the owner of a database may create tables in it."""
+    role = f"guest_{os.getpid()}"
+    fetch_value(empty, f"CREATE ROLE {role}")
+    try:
+        with pytest.raises(DatabaseError, match=r"^permission denied for schema public: the account must own the data"):
+            migrate(f"{empty}&role={role}")
+    finally:
+        fetch_value(empty, f"DROP ROLE {role}")
+
+
+def test_database_that_cannot_be_migrated_is_reported_in_one_line(empty: str) -> None:
+    with pytest.raises(ReadOnly, match=r"^the database is read-only$"):
+        migrate(f"{empty}&default_transaction_read_only=on")
+    fetch_value(empty, "CREATE TABLE users (id int)")
+    with pytest.raises(MigrationError, match=r"^the database has tables of another program: use an empty one$"):
+        migrate(empty)
+    assert fetch_value(empty, TABLES) in (1, 2)  # alembic_version may exist, but it is empty
 
 
 def test_error_of_an_unreachable_database_does_not_quote_its_password() -> None:
