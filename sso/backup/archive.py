@@ -13,7 +13,7 @@ import hashlib
 import os
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -41,7 +41,8 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise BackupError(f"cannot write {path}: {error.strerror}") from None
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
 
 
 def write_archive(

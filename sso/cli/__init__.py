@@ -3,6 +3,7 @@
 The exit code is 0 on success, 1 after a failure (one line on standard error) and 2 on wrong usage.
 """
 
+import errno
 import gc
 import io
 import sys
@@ -103,6 +104,10 @@ def main() -> None:
         fail(error.format_message())
     except (OperatorError, ApiError) as error:
         fail(str(error) or type(error).__name__)
+    except OSError as error:
+        if error.filename is None and error.errno != errno.ENOSPC:
+            raise
+        fail(": ".join(str(part) for part in (error.filename, error.strerror) if part))
 
 
 def fail(message: str) -> None:

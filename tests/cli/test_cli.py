@@ -162,6 +162,11 @@ def test_unreachable_database_is_reported_without_its_password(command: list[str
     assert "hunter2" not in result.err
 
 
+def test_path_that_cannot_be_used_is_reported_in_one_line(shared: Program) -> None:
+    name = "x" * 300
+    assert shared("backup", name, "--no-keys").failed_with(f"{name}: File name too long")
+
+
 def test_newer_database_schema_is_reported_in_one_line(run: Program) -> None:
     run.value("UPDATE alembic_version SET version_num = '9999'")
     run.value("UPDATE schema_compatibility SET oldest_program = '9999'")
