@@ -12,22 +12,21 @@ from msgspec.structs import replace
 
 from sso.backup import BackupError, restore
 from sso.backup.base_backup_reader import BaseBackup, first_segment
-from sso.backup.erasure_times import PostponedErasures, moment_of, postpone_erasures
-from sso.backup.timelines import choose_timelines, segment_number
+from sso.backup.erasure_times import PostponedErasures, moment_of
+from sso.backup.timelines import check_complete, choose_timelines
 from sso.config import Settings
 from sso.db.embedded.binaries import check_version, find_binaries
 from sso.db.embedded.files import Account, EmbeddedError, make_directory, postgres_account, sync
 from sso.db.embedded.paths import postgres_directory
 from sso.db.embedded.start import SETTINGS
 from sso.db.embedded.temporary_server import TemporaryServer, temporary_server, unused
-from sso.db.embedded.wal_archive import SUFFIX, archive_folder, restore_command
+from sso.db.embedded.wal_archive import archive_folder, restore_command
 from sso.db.errors import DatabaseError
 from sso.db.migrate import migrate
 from sso.db.standalone import fetch_value
 
 PORT = 5433
 POLL_S = 0.2
-SEGMENT_NAME_LENGTH = 24
 TOO_EARLY = "recovery ended before configured recovery target was reached"
 REPLAYED = "SELECT to_char(pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') || '+00'"
 # A restored database has no nodes yet. Without this, the nodes of the backup would seem to run until they are silent.
@@ -64,22 +63,8 @@ def find_wal(
     first = first_segment(backup.folder)
     timelines = choose_timelines(folder, first, until, timeline)
     if until is None:  # with a moment, PostgreSQL itself reports that it cannot get there
-        _check_complete(folder, first, timelines)
+        check_complete(folder, first, timelines)
     return ArchivedWal(folder, timelines)
-
-
-def _check_complete(folder: Path, first: str, timelines: list[int]) -> None:
-    """PostgreSQL takes a missing segment for the end of the archive, and would leave out everything after it."""
-    names = {path.name.removesuffix(SUFFIX) for path in folder.glob(f"*{SUFFIX}")}
-    followed = {f"{timeline:08X}" for timeline in timelines}
-    archived: dict[str, set[int]] = {first[:8]: {segment_number(first)}}
-    for name in names:
-        if len(name) == SEGMENT_NAME_LENGTH and name[:8] in followed and segment_number(name) >= segment_number(first):
-            archived.setdefault(name[:8], set()).add(segment_number(name))
-    for timeline, numbers in sorted(archived.items()):
-        for missing in sorted(set(range(min(numbers), max(numbers))) - numbers):
-            name = f"{timeline}{missing >> 8:08X}{missing & 0xFF:08X}{SUFFIX}"
-            raise BackupError(f"the archive {folder} is incomplete: {name} is missing; restore with --until before it")
 
 
 def restore_base(

@@ -8,6 +8,7 @@ import datetime
 import gzip
 import re
 import zlib
+from itertools import zip_longest
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from sso.db.embedded.wal_archive import SUFFIX
 
 SEGMENT_BITS = 24  # a segment has 16 MB
 NO_TARGET = "no recovery target specified"
+_SEGMENT_NAME = re.compile(r"[0-9A-F]{24}")
 _HISTORY_NAME = re.compile(r"([0-9A-F]{8})\.history" + re.escape(SUFFIX))
 # The parent, the position in the WAL, and the reason, such as "before 2026-11-15 12:00:03.281+00" or NO_TARGET.
 _HISTORY_LINE = re.compile(r"(\d+)\t([0-9A-F]+)/([0-9A-F]+)\t(.+)")
@@ -61,6 +63,28 @@ def choose_timelines(folder: Path, first: str, until: datetime.datetime | None, 
             f"choose one with --timeline: {_names(histories)}"
         )
     return followed
+
+
+def check_complete(folder: Path, first: str, timelines: list[int]) -> None:
+    """Raises BackupError if the archive lacks a segment of the timelines that are followed, as far as it has them.
+
+    PostgreSQL takes a missing segment for the end of the archive, and would leave out everything after it. The base
+    backup has the first one. A later timeline begins with a copy of the segment in which it left its parent; later
+    segments of the parent are not needed.
+    """
+    histories = _histories_after(folder, timelines[0], segment_number(first))
+    branches = histories[timelines[-1]] if len(timelines) > 1 else []
+    begins = [segment_number(first), *(branch.segment for branch in branches)]
+    names = [path.name.removesuffix(SUFFIX) for path in folder.glob(f"*{SUFFIX}")]
+    for timeline, begin, left_at in zip_longest(timelines, begins, begins[1:]):
+        prefix = f"{timeline:08X}"
+        archived = {segment_number(name) for name in names if _SEGMENT_NAME.fullmatch(name) and name.startswith(prefix)}
+        if timeline == timelines[0]:
+            archived.add(begin)
+        end = max(archived, default=begin)
+        for missing in sorted(set(range(begin, end if left_at is None else min(end, left_at))) - archived):
+            name = f"{prefix}{missing >> 8:08X}{missing & 0xFF:08X}{SUFFIX}"
+            raise BackupError(f"the archive {folder} is incomplete: {name} is missing; restore with --until before it")
 
 
 def _incomplete(histories: dict[int, list[Branch]], followed: list[int]) -> list[Branch]:

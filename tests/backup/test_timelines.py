@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sso.backup import BackupError
-from sso.backup.timelines import choose_timelines
+from sso.backup.timelines import check_complete, choose_timelines
 
 EARLY, LATE = datetime.fromisoformat("2026-11-15 11:00:00+00"), datetime.fromisoformat("2026-11-15 12:30:00+00")
 NOON = "before 2026-11-15 12:00:00.28+00"
@@ -65,6 +65,30 @@ def test_timelines_that_left_before_the_base_backup_do_not_count(tmp_path: Path)
     later = "000000020000000000000003"
     write_history(tmp_path, 3, (1, "0/2000158", NOON), (2, "1/0", AT_END))
     assert choose_timelines(tmp_path, later, None, None) == [2, 3]
+
+
+def write_segments(folder: Path, timeline: int, *numbers: int) -> None:
+    for number in numbers:
+        (folder / f"{timeline:08X}{number:016X}.gz").touch()
+
+
+def test_archive_must_have_all_segments_of_the_timelines_that_are_followed(tmp_path: Path) -> None:
+    """A later timeline begins with a copy of the segment in which it left its parent."""
+    write_history(tmp_path, 2, (1, "0/5000158", NOON))
+    write_segments(tmp_path, 1, 4, 5, 6, 9)
+    (tmp_path / "000000010000000000000003.00000028.backup.gz").touch()
+    check_complete(tmp_path, FIRST, [1, 2])  # nothing of the second one is archived yet
+    with pytest.raises(BackupError, match=r"000000010000000000000007\.gz is missing"):
+        check_complete(tmp_path, FIRST, [1])
+    write_segments(tmp_path, 2, 6, 7)
+    with pytest.raises(BackupError, match=r"000000020000000000000005\.gz is missing"):
+        check_complete(tmp_path, FIRST, [1, 2])
+    write_segments(tmp_path, 2, 5)
+    check_complete(tmp_path, FIRST, [1, 2])
+    write_history(tmp_path, 3, (1, "0/5000158", NOON), (2, "0/8000000", AT_END))
+    write_segments(tmp_path, 3, 9)
+    with pytest.raises(BackupError, match=r"000000030000000000000008\.gz is missing"):
+        check_complete(tmp_path, FIRST, [1, 2, 3])
 
 
 def test_history_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
