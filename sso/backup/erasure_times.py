@@ -1,7 +1,9 @@
-"""After a restore: moves the times forward after which the service erases accounts, guests and merged users for good.
+"""After a restore: moves the times forward after which the service erases accounts, guests and merged users for good,
+and deletes clients that registered themselves.
 
-The restored database does not have what happened since the backup. A user may have cancelled a deletion, and a guest
-may have played. Without this, the service would erase those within minutes after its start.
+The restored database does not have what happened since the backup. A user may have cancelled a deletion, a guest may
+have played, and users may have signed in to a client. Without this, the service would erase those within minutes after
+its start.
 """
 
 from datetime import UTC, datetime
@@ -23,20 +25,24 @@ _POSTPONE = """WITH passed AS (
         FROM passed WHERE k.of_guest RETURNING k.user_id
     ), merges AS (
         UPDATE user_merges SET at = at + passed.time FROM passed WHERE moved <> '{{}}' RETURNING 1
+    ), clients AS (
+        UPDATE oauth_clients SET registration_used = registration_used + passed.time FROM passed
+        WHERE registration_used IS NOT NULL RETURNING 1
     )
     SELECT ARRAY[(SELECT count(*) FROM accounts), (SELECT count(DISTINCT user_id) FROM guests),
-        (SELECT count(*) FROM merges)]"""
+        (SELECT count(*) FROM merges), (SELECT count(*) FROM clients)]"""
 
 
 class PostponedErasures(Struct, frozen=True):
-    """How many users have as much time left as at the moment of the backup."""
+    """How many users and clients have as much time left as at the moment of the backup."""
 
     accounts: int
     guests: int
     merged_users: int
+    clients: int  # that registered themselves
 
     def __bool__(self) -> bool:
-        return bool(self.accounts or self.guests or self.merged_users)
+        return bool(self.accounts or self.guests or self.merged_users or self.clients)
 
 
 def moment_of(text: str) -> datetime:
@@ -49,5 +55,5 @@ def moment_of(text: str) -> datetime:
 
 
 def postpone_erasures(dsn: str, moment: datetime) -> PostponedErasures:
-    """Gives users the time that they had left at ``moment``. The database has the schema of this program."""
+    """Gives users and clients the time that they had left at ``moment``. The schema is that of this program."""
     return PostponedErasures(*fetch_value(dsn, _POSTPONE.format(moment=moment.isoformat())))

@@ -22,15 +22,12 @@ from sso.db.embedded.start import SETTINGS
 from sso.db.embedded.temporary_server import TemporaryServer, temporary_server, unused
 from sso.db.embedded.wal_archive import archive_folder, restore_command
 from sso.db.errors import DatabaseError
-from sso.db.migrate import migrate
 from sso.db.standalone import fetch_value
 
 PORT = 5433
 POLL_S = 0.2
 TOO_EARLY = "recovery ended before configured recovery target was reached"
 REPLAYED = "SELECT to_char(pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') || '+00'"
-# A restored database has no nodes yet. Without this, the nodes of the backup would seem to run until they are silent.
-FORGET_NODES = "DELETE FROM node_workers"
 
 
 class Recovery(Struct, frozen=True):
@@ -95,9 +92,8 @@ def restore_base(
             options = SETTINGS | _recovery_settings(wal, until)
             with temporary_server(binaries.bin, home, new, account, running, PORT, options) as server:
                 last_change = _wait_for_promotion(server, replaying)
-                migrate(server.dsn)
-                fetch_value(server.dsn, FORGET_NODES)
-                postponed = postpone_erasures(server.dsn, until or moment_of(last_change or backup.manifest.created))
+                moment = until or moment_of(last_change or backup.manifest.created)
+                postponed = restore.prepare_restored(server.dsn, moment)
                 keys = restore.keys_of_recovered(settings, secrets, server.dsn)
             if secrets is not None:
                 restore.restore_keys(settings, replace(secrets, master_keys=keys.key_texts))

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 from sso.backup import BackupError, postgres_tools
@@ -16,6 +17,8 @@ from sso.core.hidden_fields import RecordWithHiddenFields
 from sso.db.migrate import HEAD, migrate
 from sso.db.standalone import fetch_value
 
+# A restored database has no nodes yet. Those of the backup would seem to run, and then be silent for a day.
+FORGET_NODES = "DELETE FROM node_workers"
 TABLES = "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace"
 
 
@@ -85,17 +88,23 @@ def check_empty(dsn: str) -> None:
 
 
 def restore_database(dsn: str, archive: ArchiveReader, progress: Callable[[int, int], None]) -> PostponedErasures:
-    """Restores the database in one transaction, then migrates it to this program's schema, and postpones erasures."""
+    """Restores the database in one transaction, then prepares it for this program."""
     moment = moment_of(archive.manifest.created)
     postgres_tools.restore(dsn, archive.dump(progress))
     try:
-        migrate(dsn)
-        return postpone_erasures(dsn, moment)
+        return prepare_restored(dsn, moment)
     except Exception as error:
         raise BackupError(
             f"the restored database is not complete: {error}. "
             "Do not start the service with it: empty it, and restore again"
         ) from error
+
+
+def prepare_restored(dsn: str, moment: datetime) -> PostponedErasures:
+    """Migrates a database of the given moment to this program's schema, forgets its nodes, and postpones erasures."""
+    migrate(dsn)
+    fetch_value(dsn, FORGET_NODES)
+    return postpone_erasures(dsn, moment)
 
 
 def restore_keys(settings: Settings, secrets: Secrets) -> None:

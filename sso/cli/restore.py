@@ -109,7 +109,8 @@ def show_postponed(postponed: PostponedErasures) -> None:
     if postponed:
         echo(
             f"erasures are postponed by the time since the backup: {postponed.accounts} closed accounts, "
-            f"{postponed.guests} guests, {postponed.merged_users} merged users",
+            f"{postponed.guests} guests, {postponed.merged_users} merged users, "
+            f"{postponed.clients} clients that registered themselves",
             err=True,
         )
 

@@ -24,16 +24,23 @@ USERS = """
         VALUES ('s', '3', now() - interval '70 days', now() + interval '1 hour');
     INSERT INTO user_merges (user_id, into_id, at, moved)
         VALUES ('3', '4', now() - interval '6 days', '{"keys": ["k"]}');
+    INSERT INTO oauth_clients (client_id, registered_by, registration_used) VALUES
+        ('registered', 'open', now() - interval '70 days'), ('added', '', NULL);
+    INSERT INTO node_workers (worker, node, host, pid, version, schema_version, base_url, workers, held_polls, sockets,
+        clock_offset, started, last_seen, expires)
+        VALUES ('w', 'web1', '', 1, '', '', '', 1, 0, 0, 0, now(), now(), now() + interval '1 day');
 """
 DAYS_LEFT = """SELECT array_agg(CAST(extract(epoch FROM deletion_due - now()) / 86400 AS int) ORDER BY user_id)
     FROM users WHERE deletion_due IS NOT NULL"""
 DAYS_UNUSED = """SELECT array_agg(CAST(extract(epoch FROM now() - last_used) / 86400 AS int) ORDER BY user_id)
     FROM device_keys"""
+DAYS_CLIENTS_UNUSED = """SELECT array_agg(CAST(extract(epoch FROM now() - registration_used) / 86400 AS int)
+    ORDER BY client_id) FROM oauth_clients"""
 DAYS_SINCE_MERGE = "SELECT CAST(extract(epoch FROM at - now()) / 86400 AS int) FROM user_merges"
 
 
-def test_restored_users_have_as_much_time_left_as_at_the_backup(postgres_server: Postgres, tmp_path: Path) -> None:
-    """Since the backup, a user may have cancelled a deletion, and a guest may have played."""
+def test_restored_users_and_clients_have_as_much_time_left_as_before(postgres_server: Postgres, tmp_path: Path) -> None:
+    """Since the backup, a user may have cancelled a deletion, a guest have played, and a client have been used."""
     source, target = postgres_server.fresh(), postgres_server.empty()
     execute(source, USERS)
     made, old = tmp_path / "made.backup", tmp_path / "old.backup"
@@ -44,10 +51,12 @@ def test_restored_users_have_as_much_time_left_as_at_the_backup(postgres_server:
     rewritten(made, old, {"manifest.json": json.dumps(manifest).encode()})
     done = sso(tmp_path, "restore", str(old), "--unauthenticated", SSO_DATABASE_URL=target)
     assert done.returncode == 0, done.stderr
-    assert "by the time since the backup: 1 closed accounts, 1 guests, 1 merged users" in done.stderr
+    assert "by the time since the backup: 1 closed accounts, 1 guests, 1 merged users, 1 clients" in done.stderr
     assert fetch(target, DAYS_LEFT) == [69, 9], "an erasure that has begun goes on"
     assert fetch(target, DAYS_UNUSED) == [10, 80], "the latest use of a guest counts, and accounts are not erased"
     assert fetch(target, DAYS_SINCE_MERGE) == 54
+    assert fetch(target, DAYS_CLIENTS_UNUSED) == [None, 10], "a client with sign-ins since then is not deleted"
+    assert fetch(target, "SELECT count(*) FROM node_workers") == 0, "the nodes of the backup are not silent ones"
 
 
 def test_time_of_a_backup_must_be_one() -> None:
