@@ -15,7 +15,7 @@ from sso.backup.base_backup_reader import BaseBackup, first_segment
 from sso.backup.erasure_times import PostponedErasures, moment_of
 from sso.backup.timelines import check_complete, choose_timelines
 from sso.config import Settings
-from sso.db.embedded.binaries import check_version, find_binaries
+from sso.db.embedded.binaries import find_binaries
 from sso.db.embedded.files import Account, EmbeddedError, make_directory, postgres_account, sync
 from sso.db.embedded.paths import postgres_directory
 from sso.db.embedded.start import SETTINGS
@@ -81,12 +81,16 @@ def restore_base(
             raise BackupError(f"{data} exists: restore into an empty data directory")
         account = postgres_account(home)
         binaries = find_binaries(account)
+        if backup.manifest.postgres.partition(".")[0] != binaries.major:
+            raise BackupError(
+                f"the base backup is of PostgreSQL {backup.manifest.postgres}, and the installed one is "
+                f"{binaries.version}: restore it with the version of this program that made it, then upgrade"
+            )
         if new.exists():
             shutil.rmtree(new)  # left by an interrupted restore
         make_directory(new, 0o700, account)
         try:
             _copy(backup, new, copying)
-            check_version(new, binaries)
             (new / "recovery.signal").touch(0o600)
             _give_to(new, account)
             options = SETTINGS | _recovery_settings(wal, until)

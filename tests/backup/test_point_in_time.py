@@ -12,7 +12,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from sso.backup import BackupError
+from sso.backup.base_backup_reader import BaseBackup
+from sso.backup.manifest import Manifest
+from sso.backup.point_in_time import restore_base
+from sso.config import Settings
 from sso.core.encryption import MasterKey
+from sso.db.migrate import HEAD
 from tests.faults import open_folder
 from tests.kit.backups import CHEAP, PASSWORD, add_user, segments, sso, wait_until_stopped
 from tests.kit.forked_program import ForkedProcess
@@ -264,6 +270,15 @@ def test_base_backup_is_authenticated_with_the_passphrase(recorded: Recorded) ->
 def test_incomplete_base_backup_is_refused(recorded: Recorded, tmp_path: Path) -> None:
     code, _, errors = recorded.restore(tmp_path / "data", base=tmp_path)
     assert (code, "not a base backup, or it is incomplete" in errors) == (1, True), errors
+
+
+def test_base_backup_of_another_major_version_is_refused_before_anything_is_copied() -> None:
+    manifest = Manifest("0.1.0", HEAD, "16.4", "2026-11-15T12:00:00+00:00", has_keys=False)
+    with open_folder() as folder:
+        backup = BaseBackup(folder / "base", manifest, None, {})
+        with pytest.raises(BackupError, match=r"^the base backup is of PostgreSQL 16\.4, and the installed one is "):
+            restore_base(Settings(data_dir=folder / "data"), backup, None, None, pytest.fail, pytest.fail)
+        assert not list((folder / "data").glob("postgres/data*"))
 
 
 def test_base_backup_of_an_external_database_is_refused(tmp_path: Path) -> None:
