@@ -35,10 +35,10 @@ def check_keys(settings: Settings, secrets: Secrets | None) -> None:
     if not has_master_keys(settings):
         return
     if secrets is not None and not set(secrets.master_keys) <= set(master_keys(settings)):
-        where = "SSO_SECRET_KEY" if settings.secret_key is not None else str(settings.key_file)
-        raise BackupError(
-            f"{where} has another master key than the backup: add the backup's, or restore into an empty data directory"
-        )
+        where, otherwise = str(settings.key_file), "restore into an empty data directory"
+        if settings.secret_key is not None:
+            where, otherwise = "SSO_SECRET_KEY", "unset SSO_SECRET_KEY to use the keys of the backup"
+        raise BackupError(f"{where} has another master key than the backup: add the backup's, or {otherwise}")
 
 
 class RecoveredKeys(RecordWithHiddenFields, frozen=True):

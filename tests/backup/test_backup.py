@@ -346,7 +346,8 @@ def test_restore_refuses_a_data_directory_with_another_master_key(
     settings = {"SSO_DATABASE_URL": postgres_server.empty(), "SSO_SECRET_KEY": other, "SSO_DATA_DIR": str(tmp_path)}
     answer = sso(tmp_path, "restore", str(backup), "--passphrase-file", passphrase, **settings)
     assert answer.returncode == 1
-    assert "SSO_SECRET_KEY" in answer.stderr
+    assert "SSO_SECRET_KEY has another master key than the backup" in answer.stderr
+    assert "or unset SSO_SECRET_KEY to use the keys of the backup" in answer.stderr, "the directory is empty already"
 
 
 def test_upgrade_from_a_backup_checks_and_restores_its_keys(
