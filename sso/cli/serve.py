@@ -31,7 +31,7 @@ from sso.core.bind_address import Bind, parse_binds, public_bind
 from sso.core.encryption import EncryptionError
 from sso.db.embedded import Embedded, EmbeddedError, join, set_wal_archive, wait_until_stopped
 from sso.keys.shared_settings import require_shared_settings
-from sso.log import writes_json
+from sso.log import configure_logging, writes_json
 from sso.nodes.heartbeat import default_node_name
 from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
@@ -77,12 +77,9 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
     settings = settings_of(ctx, may_create=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop_while_starting)  # until the supervisor runs
-    require_shared_settings(settings)
+    _check_settings(settings)
     if settings.http == "lane":
         log.warning("config.value_deprecated", setting="SSO_HTTP", value="lane", use="builtin")
-    _require_telemetry_packages(settings)
-    check_challenge_setting(settings)
-    check_test_player_setting(settings)
     with ExitStack() as stack:
         try:
             binds = parse_binds(settings.bind)
@@ -120,19 +117,15 @@ def _apply_first(ctx: click.Context, document: Path) -> None:
     """Applies the document in a child process: hashing starts threads, and a process with threads must not fork."""
     from sso.cli import apply, fail
 
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            ctx.invoke(apply.command, file=document)
-            code = 0
-        except FAILURES as error:
-            fail(str(error))
-        finally:
-            sys.stdout.flush()
-            os._exit(code)
-    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
-        raise SystemExit(1)
+    run_in_child(partial(ctx.invoke, apply.command, file=document))
+
+
+def _check_settings(settings: Settings) -> None:
+    """Raises ConfigError for what only `sso serve` needs. Imports packages before the fork, if settings name them."""
+    require_shared_settings(settings)
+    _require_telemetry_packages(settings)
+    check_challenge_setting(settings)
+    check_test_player_setting(settings)
 
 
 def _require_telemetry_packages(settings: Settings) -> None:
@@ -170,6 +163,7 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
 
     def workers(current: Settings) -> ChildRole:
         def run(ready: ReadyPipe, number: int) -> None:
+            configure_logging(current.log_format, current.log_level)  # SIGHUP may have changed them
             _exit_on_sigterm()  # while the worker starts and after it has stopped: the exit code stays 0
             for listener in listeners.metrics:
                 listener.close()
@@ -217,14 +211,10 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
 
     def reload() -> list[ChildRole]:
         current = load(config_file)
-        require_shared_settings(current)
-        check_test_player_setting(current)
-        _require_telemetry_packages(current)
-        return roles(
-            dataclasses.replace(
-                current, base_url=settings.base_url, ws_url=settings.ws_url, node_name=settings.node_name
-            )
-        )
+        kept = ("base_url", "ws_url", "node_name", "data_dir", "database_url")
+        current = dataclasses.replace(current, **{name: getattr(settings, name) for name in kept})
+        _check_settings(current)
+        return roles(current)
 
     enable_garbage_collector()  # in all processes of the service: they run for long
     return Supervisor(roles(settings), on_ready=announce, on_stop=stop_listening, reload=reload).run()

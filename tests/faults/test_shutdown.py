@@ -181,6 +181,13 @@ def test_sighup_under_load_applies_new_settings_without_a_failed_request(postgre
             reload(server, "reload.failed")
             assert f"vendor{ROUNDS - 1}_nick" in sign_in(server, PEOPLE[0]).data
             assert set(server.workers()) == pids[-1]
+
+            # The new workers log as the new settings say.
+            config.write_text('SSO_VENDOR = "quiet"\nSSO_LOG_LEVEL = "error"\n')
+            reload(server, "reload.finished")
+            answered = len(server.log_events("request.answered"))
+            assert "quiet_nick" in sign_in(server, PEOPLE[0]).data
+            assert len(server.log_events("request.answered")) == answered > 0
     postgres_server.drop(dsn)
 
 
