@@ -8,13 +8,13 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 
-from sso.core.errors import OperatorError
+from sso.core.errors import ApiError, OperatorError
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 def run_in_child(work: Callable[[], object]) -> None:
-    """Calls ``work`` in a forked process and waits for its end. Raises the OperatorError that it raises.
+    """Calls ``work`` in a forked process and waits for its end. Raises its failure as an OperatorError.
 
     The caller must have no other threads.
     """
@@ -52,6 +52,8 @@ def _run(work: Callable[[], object], write_fd: int) -> None:
         code = 0
     except OperatorError as error:
         os.write(write_fd, pickle.dumps(error))
+    except ApiError as error:
+        os.write(write_fd, pickle.dumps(OperatorError(str(error))))
     except BaseException:
         traceback.print_exc()
     finally:

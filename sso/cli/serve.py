@@ -6,7 +6,6 @@ import importlib
 import os
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -22,7 +21,8 @@ from msgspec import structs
 import sso
 from sso.accounts.registration.challenge import check_challenge_setting
 from sso.accounts.test_players.setting import check_test_player_setting
-from sso.cli.context import FAILURES, migrated_database, settings_of
+from sso.cli.child_work import run_in_child
+from sso.cli.context import migrated_database, settings_of
 from sso.cli.data_directory import is_missing
 from sso.cli.echo import echo
 from sso.cli.first_administrator import creation_command, has_users, how_to_create
@@ -115,7 +115,7 @@ def _stop_while_starting(*_: object) -> None:
 
 def _apply_first(ctx: click.Context, document: Path) -> None:
     """Applies the document in a child process: hashing starts threads, and a process with threads must not fork."""
-    from sso.cli import apply, fail
+    from sso.cli import apply
 
     run_in_child(partial(ctx.invoke, apply.command, file=document))
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from sso.cli.child_work import run_in_child
+from sso.core.errors import Conflict, OperatorError
 from sso.db.errors import Unavailable
 
 
@@ -31,6 +32,16 @@ def test_failure_is_raised_with_its_text() -> None:
         raise Unavailable("the database is down")
 
     with pytest.raises(Unavailable, match="the database is down"):
+        run_in_child(work)
+
+
+def test_refused_request_is_raised_with_its_text() -> None:
+    """For example an assertion that fails when `sso serve --apply` applies a document."""
+
+    def work() -> None:
+        raise Conflict("an assertion fails")
+
+    with pytest.raises(OperatorError, match=r"^an assertion fails$"):
         run_in_child(work)
 
 
