@@ -54,6 +54,20 @@ def nodes(dsn: str) -> Iterator[Finding]:
         yield Finding(problem.name, False, problem.detail, problem.advice, warning=problem.warning)
 
 
+def connections(settings: Settings, dsn: str) -> Finding:
+    """Whether the database accepts the connections of all workers: a pool for each, and one for notifications."""
+    running = sum(node.expected_workers for node in read_nodes(dsn) if not node.is_silent)
+    needed = (running or settings.workers) * (settings.database_pool + 1)
+    accepted = int(fetch_value(dsn, "SHOW max_connections")) - int(
+        fetch_value(dsn, "SHOW superuser_reserved_connections")
+    )
+    advice = "lower SSO_WORKERS or SSO_DATABASE_POOL"
+    if settings.database_url is not None:
+        advice = f"raise max_connections of PostgreSQL, or {advice}"
+    detail = f"the workers open {needed}, and the database accepts {accepted}"
+    return Finding("connections", needed <= accepted, detail, advice, warning=True)
+
+
 def files(settings: Settings) -> Iterator[Finding]:
     folder = settings.data_dir
     if folder.exists():
@@ -206,6 +220,7 @@ def check(settings: Settings, dsn: str, program: str = "this command") -> Iterat
         yield webhooks(dsn)
         yield data_removals(dsn)
         yield from nodes(dsn)
+        yield connections(settings, dsn)
     yield from files(settings)
     yield account(program)
     yield from addresses(settings)

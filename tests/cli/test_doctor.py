@@ -88,6 +88,16 @@ def test_healthy_installation_passes(installed: Settings, dsn: str) -> None:
     assert {"name", "good", "detail", "advice", "warning"} == printed[0].keys()
 
 
+def test_workers_that_open_more_connections_than_the_database_accepts_are_reported(
+    installed: Settings, dsn: str
+) -> None:
+    finding = findings(replace(installed, workers=40), dsn)["connections"]
+    assert (finding.good, finding.warning) == (False, True)
+    assert finding.detail.startswith("the workers open 360, and the database accepts ")
+    assert finding.advice == "lower SSO_WORKERS or SSO_DATABASE_POOL"
+    assert findings(installed, dsn)["connections"].good
+
+
 def test_settings_and_the_account_of_the_service_are_checked(installed: Settings, dsn: str) -> None:
     settings = replace(installed, gsid_admin="deny", base_url="https://sso.example.com")
     results = {finding.name: finding for finding in check(settings, dsn, "The service")}

@@ -36,7 +36,7 @@ SETTINGS = {
     "listen_addresses": "",
     "port": "5432",
     "unix_socket_permissions": "0700",
-    "max_connections": "100",
+    "max_connections": "300",  # for 33 workers; for half of them while one service replaces another
     "fsync": "on",
     "synchronous_commit": "on",
     "full_page_writes": "on",
