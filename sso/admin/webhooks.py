@@ -17,7 +17,7 @@ from sso.admin.request import (
     JsonRecord,
     ListQuery,
     SortedQuery,
-    page_response,
+    list_response,
     read_number_cursor,
 )
 from sso.admin.rights import AdminRight
@@ -156,8 +156,8 @@ class WebhookResource(RecordResource[Webhook]):
         query: ListQuery = request.query
         webhook = self.existing(await self.read(self.path_key(request)))
         after = read_number_cursor(query.after, MAX_FAILURE_ID)
-        failed = await webhook_store.list_failed(self.database, webhook.webhook_id, after, query.limit + 1)
-        return page_response(failed, query.limit, lambda event: str(event["id"]))
+        failed, has_more = await webhook_store.list_failed(self.database, webhook.webhook_id, after, query.limit)
+        return list_response(failed, failed[-1]["id"] if has_more else None)
 
     async def retry(self, request: AdminRequest) -> AdminResponse:
         """Sends failed events again: those of ``ids``, or all. Those that are accepted leave the list."""

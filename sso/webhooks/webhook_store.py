@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sso.change_stream.reader import StreamEvent
+from sso.change_stream.store import MAX_PAGE_BYTES
 from sso.core.encryption import Keyring
 from sso.core.ids import record_id
 from sso.core.moments import rfc3339
@@ -40,9 +41,16 @@ _CHANGE = Statement(
     WHERE webhook_id = :webhook_id RETURNING *"""
 )
 _DELETE = Statement("DELETE FROM webhooks WHERE webhook_id = :webhook_id")
+# As a page of the stream: `found` is the number of events before the page was cut.
 _FAILED = Statement(
-    """SELECT * FROM webhook_failures WHERE webhook_id = :webhook_id AND id > :after AND expires > now()
-    ORDER BY id LIMIT :limit"""
+    f"""SELECT * FROM (
+        SELECT *, count(*) OVER () AS found,
+            sum(pg_column_size(data)) OVER (ORDER BY id) - pg_column_size(data) AS bytes_before
+        FROM (
+            SELECT * FROM webhook_failures WHERE webhook_id = :webhook_id AND id > :after AND expires > now()
+            ORDER BY id LIMIT :limit
+        ) AS event
+    ) AS sized WHERE bytes_before < {MAX_PAGE_BYTES} ORDER BY id"""
 )
 _RETRY = Statement(
     """WITH chosen AS (
@@ -106,10 +114,13 @@ async def delete_webhook(tx: Runner, webhook_id: str) -> None:
     await tx.value(_DELETE, webhook_id=webhook_id)
 
 
-async def list_failed(tx: Runner, webhook_id: str, after: int, limit: int) -> list[dict[str, Any]]:
-    """Returns the failed events, the oldest first."""
-    rows = await tx.rows(_FAILED, webhook_id=webhook_id, after=after, limit=limit)
-    return [
+async def list_failed(tx: Runner, webhook_id: str, after: int, limit: int) -> tuple[list[dict[str, Any]], bool]:
+    """Returns the failed events, the oldest first, and whether there are more.
+
+    At most ``limit`` events, and fewer if their data are long, but at least one.
+    """
+    rows = await tx.rows(_FAILED, webhook_id=webhook_id, after=after, limit=limit + 1)
+    failed = [
         {
             "id": str(row["id"]),
             "event": StreamEvent.from_row(row).content,
@@ -118,8 +129,9 @@ async def list_failed(tx: Runner, webhook_id: str, after: int, limit: int) -> li
             "problem": row["problem"],
             "retrying": row["retry_at"] is not None,
         }
-        for row in rows
+        for row in rows[:limit]
     ]
+    return failed, bool(rows) and rows[0]["found"] > len(failed)
 
 
 async def retry_failed(tx: Runner, webhook_id: str, ids: Sequence[int] | None) -> int:

@@ -1,5 +1,6 @@
 """The sender: leases between workers, events that fail, and sending these again."""
 
+import secrets
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ import trio
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.change_stream.sequencer import TOPIC
-from sso.change_stream.store import number_events
+from sso.change_stream.store import MAX_PAGE_BYTES, number_events
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.db.clock_sync import measure_clock
@@ -34,6 +35,10 @@ _AGE = (
     Statement(f"UPDATE change_events SET position = position - {_DAYS}"),
     Statement(f"UPDATE change_stream SET last_position = last_position - {_DAYS}, trimmed_to = trimmed_to - {_DAYS}"),
     Statement(f"UPDATE webhooks SET position = position - {_DAYS}"),
+)
+_FAIL = Statement(
+    """INSERT INTO webhook_failures (webhook_id, position, at, type, data, expires)
+    VALUES (:webhook_id, 1, now(), 'permissions_changed', :data, now() + interval '1 day')"""
 )
 _END_LEASES = Statement("UPDATE webhooks SET lease_until = now()")
 
@@ -84,7 +89,7 @@ async def until_failed(services: Services, webhook: Webhook, count: int) -> list
     failed: list[dict[str, Any]] = []
 
     async def is_complete() -> bool:
-        failed[:] = await list_failed(services.database, webhook.webhook_id, 0, 500)
+        failed[:], _ = await list_failed(services.database, webhook.webhook_id, 0, 500)
         return len(failed) == count and not any(item["retrying"] for item in failed)
 
     await eventually(is_complete)
@@ -133,7 +138,8 @@ async def test_old_events_of_a_receiver_that_is_down_fail_together_and_can_be_se
     async with sending(services):
         assert await until_failed(services, webhook, len(users)) == users
         assert await until_received(receiver, 2) == ["u0", "u1"]
-        failed = await list_failed(services.database, webhook.webhook_id, 0, 2)
+        failed, has_more = await list_failed(services.database, webhook.webhook_id, 0, 2)
+        assert (len(failed), has_more) == (2, True)
         assert (failed[0]["problem"], failed[0]["tries"], failed[0]["retrying"]) == ("status 503", 1, False)
         # A new event is tried at the next attempt, and an attempt that fails keeps a failed event in the list.
         assert await retry_failed(services.database, webhook.webhook_id, [int(failed[0]["id"])]) == 1
@@ -146,6 +152,22 @@ async def test_old_events_of_a_receiver_that_is_down_fail_together_and_can_be_se
         assert await until_failed(services, webhook, 0) == []
     assert sorted(delivery.event["user_id"] for delivery in receiver.deliveries[3:]) == sorted(users)
     assert all(delivery.is_signed_with(SECRET) for delivery in receiver.deliveries)
+
+
+async def test_page_of_long_failed_events_is_short_and_the_next_one_follows(
+    services: Services, receiver: WebhookReceiver
+) -> None:
+    webhook = await add(services, receiver.url)
+    for length in [MAX_PAGE_BYTES // 3] * 4 + [3 * MAX_PAGE_BYTES, 0, 0]:
+        data = {"gained": [secrets.token_hex(length // 2)]}
+        await services.database.value(_FAIL, webhook_id=webhook.webhook_id, data=data)
+    pages, after, has_more = [], 0, True
+    while has_more:
+        page, has_more = await list_failed(services.database, webhook.webhook_id, after, 6)
+        pages.append(len(page))
+        after = int(page[-1]["id"])
+    assert pages == [3, 2, 2]
+    assert await list_failed(services.database, webhook.webhook_id, after, 6) == ([], False)
 
 
 async def test_two_workers_deliver_each_event_once_and_in_order(
