@@ -103,7 +103,7 @@ def _add_origin(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
             event.setdefault("trace", span.trace_id)
     elif task_name := current_task_name.get():
         event.setdefault("task", task_name)
-        if event["event"].endswith("_failed"):
+        if event["event"].endswith(("_failed", ".failed")):
             TASK_FAILURES.add(task_name)
     return event
 

@@ -14,6 +14,8 @@ import pytest
 import structlog
 
 from sso import log
+from sso.core.background import current_task_name
+from sso.telemetry.counters import TASK_FAILURES
 from tests.kit import forked_program
 from tests.kit.terminal import run_sso_on_terminal
 
@@ -57,6 +59,19 @@ def test_lines_below_the_level_are_omitted(capsys: Stderr) -> None:
     structlog.get_logger().info("no")
     structlog.get_logger().warning("yes")
     assert [line["event"] for line in lines(capsys)] == ["yes"]
+
+
+def test_failures_of_background_tasks_are_counted(capsys: Stderr) -> None:
+    log.configure_logging("json", "info")
+    before = TASK_FAILURES.counts.get(("cleanup",), 0)
+    token = current_task_name.set("cleanup")
+    try:
+        for event in ("cleanup.failed", "cleanup.table_failed", "library.logged"):
+            structlog.get_logger().warning(event)
+    finally:
+        current_task_name.reset(token)
+    assert [line["task"] for line in lines(capsys)] == ["cleanup"] * 3
+    assert TASK_FAILURES.counts["cleanup",] == before + 2
 
 
 def test_exception_is_in_the_same_line(capsys: Stderr) -> None:
