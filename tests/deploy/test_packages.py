@@ -89,8 +89,8 @@ def test_command_runs_under_the_account_with_the_settings_of_the_service() -> No
             script = script.replace(name, value)
         (folder / "sso").write_text(script)
 
-        def run(*arguments: str, account: str = "root") -> "subprocess.CompletedProcess[str]":
-            environment = {"PATH": os.environ["PATH"], "SSO_DATA_DIR": "/elsewhere", "SSO_USER": "root"}
+        def run(*arguments: str, account: str = "root", **variables: str) -> "subprocess.CompletedProcess[str]":
+            environment = {"PATH": os.environ["PATH"], "SSO_DATA_DIR": "/elsewhere", "SSO_USER": "root", **variables}
             command = ["sh", str(folder / "sso"), *arguments]
             return subprocess.run(
                 command, env=environment, user=account, cwd="/", capture_output=True, text=True, check=False
@@ -110,4 +110,7 @@ def test_command_runs_under_the_account_with_the_settings_of_the_service() -> No
             "--config /etc/sso/sso.toml doctor",
         ]
         assert "sudo sso user list" in run("user", "list", account="nobody").stderr
-        assert run("--version", account="nobody").stdout.splitlines()[-1] == "--version"
+        for alone in ("--version", "-h", "login", "logout", "replica"):
+            assert run(alone, account="nobody").stdout.splitlines()[-1] == alone
+        remote = run("user", "list", account="nobody", SSO_SERVER="https://sso.example.com")
+        assert remote.stdout.splitlines()[-1] == "user list", "the machine of the command needs no service"

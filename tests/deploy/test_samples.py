@@ -9,7 +9,7 @@ import yaml
 
 from scripts.check_manifest import problems
 from sso.config import SETTINGS, ConfigError, load
-from sso.environment import CONFIG_FILE
+from sso.environment import CONFIG_FILE, SERVER
 from tests.deploy.proxies import DEPLOY, installed
 
 KUBERNETES = DEPLOY / "kubernetes" / "sso.yaml"
@@ -27,7 +27,7 @@ def test_samples_name_settings_that_exist() -> None:
     for path in DEPLOY.rglob("*"):
         if path.is_file() and path.suffix != ".json":
             for name in re.findall(r"\bSSO_[A-Z0-9_]+\b", path.read_text()):
-                assert name in {*SETTINGS, CONFIG_FILE}, f"{path.name}: {name}"
+                assert name in {*SETTINGS, CONFIG_FILE, SERVER}, f"{path.name}: {name}"
 
 
 def test_kubernetes_manifests_fit_the_schema() -> None:
