@@ -5,7 +5,7 @@ import click
 from sso.cli.context import migrated_database, settings_of
 from sso.cli.data_directory import announce_creation
 from sso.cli.echo import echo
-from sso.db.migrate import HEAD
+from sso.db.migrate import current
 
 
 @click.command()
@@ -22,5 +22,5 @@ def command(ctx: click.Context) -> None:
     settings = settings_of(ctx, may_create=True)
     if settings.database_url is None:
         announce_creation(settings)
-    with migrated_database(settings, wait=True):
-        echo(f"the database is at version {HEAD}")
+    with migrated_database(settings, wait=True) as dsn:
+        echo(f"the database is at version {current(dsn)}")

@@ -468,6 +468,11 @@ def test_migrate_creates_the_schema_in_an_empty_database(postgres_server: Postgr
     postgres_server.drop(empty)
 
 
+def test_migrate_shows_the_version_of_a_newer_database_that_the_program_can_use(run: Program) -> None:
+    run.value("UPDATE alembic_version SET version_num = '9999'")
+    assert run.ok("migrate") == "the database is at version 9999\n"
+
+
 def test_program_in_its_own_process_has_the_same_results(shared: Program) -> None:
     started = run_sso(shared.folder, "user", "list", program=SSO, **shared.settings)  # by a new interpreter
     assert (started.returncode, started.stdout, started.stderr) == (0, "", "")
