@@ -117,6 +117,20 @@ def test_rule_is_explained_on_both_sides(viewer: ConsoleBrowser, case: Case) -> 
     assert "role moderator" in explanation
 
 
+def test_explanation_names_the_end_of_the_rule(viewer: ConsoleBrowser, case: Case, studio: Studio) -> None:
+    studio.save_data(case.bob, int(case.application_id), roles=[{"name": "moderator", "expired": 2_524_608_000}])
+    text = viewer.open(EXPLORER, params=case.query(user=case.bob.login, rule="chat.kick"))
+    studio.save_data(case.bob, int(case.application_id), roles=[])
+    assert "has this rule until 2050-01-01 00:00:00Z, because of:" in text
+
+
+def test_user_is_found_by_the_whole_login_beside_many_that_contain_it(
+    viewer: ConsoleBrowser, case: Case, studio: Studio
+) -> None:
+    studio.server.apply({"users": [{"login": f"{letter}.{case.ann.login}"} for letter in "abcdef"]})
+    assert f"<bdi>{case.ann.login}</bdi>" in viewer.open(EXPLORER, params=case.query(user=case.ann.login.upper()))
+
+
 def test_rules_of_a_project_are_selected(viewer: ConsoleBrowser, case: Case) -> None:
     asked = {"user": case.ann.user_id, "application_id": "1"}
     text = viewer.open(EXPLORER, params=asked)
@@ -158,7 +172,7 @@ def _rows(browser: ConsoleBrowser, asked: dict[str, str]) -> list[dict[str, str]
         ({"at": "0001-01-01T00:00"}, 422, "Must be at least"),
         ({"compare": "moment", "other_at": "2999-01-01T00:00"}, 422, "Must not be in the future"),
         ({"compare": "user", "other_user": "nobody.else@example.com"}, 404, "No user has"),
-        ({"rule": "x" * 600}, 422, "explain: must be at most"),
+        ({"rule": "x" * 600}, 422, "Must be at most 512 characters"),
     ],
 )
 def test_bad_input_is_named(

@@ -56,7 +56,7 @@ class UserPermissions(Struct, frozen=True):
         return {rule.project for rule in self.rules.values()} - {""}
 
     @property
-    def explainedrule_extra(self) -> str:
+    def explained_extra(self) -> str:
         return rule_extra(self.explained)
 
 
@@ -104,19 +104,18 @@ async def _find_user(visit: ConsoleVisit, text: str, field_name: str) -> tuple[s
         except ApiError as error:
             raise CannotExplore(FormError(error.message, 404, field_name)) from None
     try:
-        users = await visit.data("GET", "/users", query={"search": text, "limit": "5"})
+        found = await visit.data("GET", "/users", query={"login": text})
     except ApiError as error:
         raise CannotExplore(FormError(error.message, field=field_name)) from None
-    for user in users:
-        if user["login"].casefold() == text.casefold():
-            return user["user_id"], user["login"]
-    raise CannotExplore(FormError("No user has this e-mail address or id.", 404, field_name))
+    if not found:
+        raise CannotExplore(FormError("No user has this e-mail address or id.", 404, field_name))
+    return found[0]["user_id"], found[0]["login"]
 
 
 def _of_side(error: FormError, prefix: str) -> FormError:
-    if prefix and error.field == "at":
-        return replace(error, field=f"{prefix}at")
-    return error
+    """Returns the error at the field of the form. ``explain`` is what the management API calls the rule."""
+    names = {"at": f"{prefix}at", "explain": "rule"}
+    return replace(error, field=names.get(error.field, error.field))
 
 
 def rule_extra(explained: dict[str, Any]) -> str:
