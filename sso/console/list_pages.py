@@ -98,7 +98,7 @@ def add_list(console: ConsoleView, routes: Blueprint, page: ListPage) -> ShowLis
         except ApiError as error:
             if not page.shows_problems:
                 raise
-            values |= _while_typing(FormError.of(error)).values
+            values |= while_typing(FormError.of(error)).values
         rows = [page.row(visit, record) for record in records]
         values |= {page.name: rows, "next": next_after, "after": after, "names": await visit.names(page.named(rows))}
         listing = replace(listing, next=next_after, choices=values.pop("choices", page.choices))
@@ -128,7 +128,7 @@ def _path_of(page: ListPage, path: str, variables: Variables) -> str:
     return page.section.path + path
 
 
-def _while_typing(error: FormError) -> FormError:
-    """While the text of a filter is typed it is mostly incomplete, which is no error then."""
+def while_typing(error: FormError) -> FormError:
+    """While a text is typed it is mostly incomplete, which is no error then: htmx would not show the page of one."""
     is_htmx = bool(request.headers.get("HX-Request"))
     return replace(error, status=200) if is_htmx and error.status in (404, 422) else error

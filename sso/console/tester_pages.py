@@ -10,7 +10,7 @@ from sso.console.form_error import FormError
 from sso.console.form_pages import Form
 from sso.console.form_values import split_tags
 from sso.console.json_fields import read_condition
-from sso.console.list_pages import Record, Variables
+from sso.console.list_pages import Record, Variables, while_typing
 from sso.console.sections import ConsoleSection
 from sso.console.view import ConsoleView, add_page
 from sso.console.visit import ConsoleVisit
@@ -43,7 +43,7 @@ def add_tester(
         try:
             outcome = {"outcome": await visit.data("POST", TEST, body=question(form))}
         except ApiError as error:
-            outcome = {"outcome": None, **FormError.of(error).values}
+            outcome = {"outcome": None, **while_typing(FormError.of(error)).values}
         return await show(visit, form, {**values, **outcome})
 
     add_page(routes, "GET", path, open_tester)

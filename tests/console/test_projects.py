@@ -221,6 +221,9 @@ def test_tester_says_which_part_of_a_condition_decides(
     assert "<strong>Yes.</strong>" in answer.text
     answer = browser.submit(tester, group_id="", condition=condition, domain="", address="somewhere")
     assert (answer.status_code, "Must be an IPv4 or IPv6 address" in answer.text) == (422, True)
+    typed = browser.form(tester) | {"address": "192.0.", "user": "nobody@"}
+    answer = browser.post(tester, typed, HX_Request="true")  # while the administrator types
+    assert (answer.status_code, '<div class="box bad" role="alert">' in answer.text) == (200, True)
     path = f"/console/applications/{application}/roles/helper/test"
     browser.open(path)
     assert "<strong>No.</strong>" in browser.submit(path, condition="ip=192.0.2.0/24", address="198.51.100.7").text
