@@ -80,6 +80,7 @@ def add_deletion(console: ConsoleView, routes: Blueprint, page: DeletionPage) ->
             button=f"{page.verb} {page.noun}",
             action=request.path,
             version=stored.version,
+            has_dry_run=page.has_dry_run,
             shows_effect=shows_effect,
             **(await effect(visit, variables) if wants_effect else {}),
             **(error.values if error else {}),
