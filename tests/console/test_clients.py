@@ -208,6 +208,9 @@ def test_secret_is_rotated_and_shown_once(browser: ConsoleBrowser) -> None:
     first = secret_on(new_client(browser, "console-rotated"))
     path = "/console/clients/console-rotated"
     browser.open(path)
+    answer = browser.submit(f"{path}/rotate-secret", days="9999")
+    assert (answer.status_code, browser.form(f"{path}/rotate-secret")["days"]) == (422, "9999")
+    assert "Must be a number of days from 0 to 3650." in answer.text
     second = secret_on(html.unescape(browser.submit(f"{path}/rotate-secret", days="3").text))
     assert second != first
     assert second not in browser.open(path)

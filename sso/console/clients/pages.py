@@ -5,7 +5,7 @@ from typing import Any
 
 from quart import Blueprint, Response, current_app, request
 
-from sso.admin.clients import require_rights_of_client
+from sso.admin.clients import MAX_SECONDS, require_rights_of_client
 from sso.admin.request import AdminResponse
 from sso.audit.deleted_secret_store import UNDO_DAYS
 from sso.console.clients.quickstarts import FRAMEWORKS, OTHER, Framework
@@ -147,12 +147,12 @@ def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callabl
         """The new secret is shown once."""
         visit, form = await console.submitted(CLIENTS, "POST", f"{CLIENT}/rotate-secret")
         finish = form.get("finish") == "1"
-        body: dict[str, Any] = {"finish": True} if finish else {"overlap": _days(form.get("days", ""))}
         try:
+            body: dict[str, Any] = {"finish": True} if finish else {"overlap": _seconds(form.get("days", ""))}
             client = await visit.data("POST", f"{CLIENT}/rotate-secret", client_id=client_id, body=body)
         except FieldError as error:
             client = await visit.data("GET", CLIENT, client_id=client_id)
-            return await client_page(visit, client, **FormError.of(error).values)
+            return await client_page(visit, client, values=form, **FormError.of(error).values)
         if finish:
             return done(f"{CLIENTS.path}/{client_id}", "rotation-finished")
         secret = client.pop("client_secret")
@@ -208,9 +208,11 @@ def protection_of(visit: ConsoleVisit, client: dict[str, Any]) -> str:
     return ""
 
 
-def _days(text: str) -> Any:
-    days = read_number(text)
-    return days if isinstance(days, str) else days * DAY_S
+def _seconds(days: str) -> int:
+    number = read_number(days.strip())
+    if isinstance(number, str) or number > MAX_SECONDS // DAY_S:
+        raise FieldError(("days",), f"must be a number of days from 0 to {MAX_SECONDS // DAY_S}")
+    return number * DAY_S
 
 
 def _framework(key: str) -> Framework:
