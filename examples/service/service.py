@@ -14,10 +14,11 @@ print(f"The token is valid for {token['expires_in']} seconds.")
 
 answer = requests.post(
     f"{ISSUER}/proxy/api/login",
-    json={"login": "player@example.com", "password": "player-password"},
+    json={"login": "player@example.com", "password": "player-password"},  # a player of the demo
     headers={"Service-Jwt": token["access_token"]},
     timeout=10,
 )
 answer.raise_for_status()
 player = answer.json()
-print(f"{player['nick']} has in this game: {', '.join(player['permissions']['10'])}")
+[permissions] = player["permissions"].values()  # at the application of the client
+print(f"{player['nick']} has in this game: {', '.join(permissions)}")

@@ -46,6 +46,17 @@ def test_programs_are_those_of_the_examples(key: str) -> None:
     assert (FOLDER / f"{key}.txt").read_text() == (EXAMPLES / FRAMEWORKS[key].example).read_text()
 
 
+@pytest.mark.parametrize("key", [key for key, framework in FRAMEWORKS.items() if framework.file])
+def test_wizard_and_documentation_choose_the_same_signature_of_id_tokens(key: str) -> None:
+    page = Path("docs/quickstarts", f"{key}.rst").read_text()
+    assert ("--id-alg ES256" in page) == (FRAMEWORKS[key].id_alg == "ES256")
+
+
+def test_quickstart_names_the_other_files_of_the_program(browser: ConsoleBrowser) -> None:
+    assert "also needs manage.py and urls.py" in new_client(browser, "console-django", "django")
+    assert "also needs" not in browser.open("/console/clients/console-django/quickstart/flask")
+
+
 def test_wizard_ends_in_a_quickstart_with_the_values_of_the_client(browser: ConsoleBrowser) -> None:
     assert "What do you build it with?" in browser.open("/console/clients/new")
     page = new_client(browser, "console-shop", name="Shop")
