@@ -249,6 +249,7 @@ def test_bad_values_of_the_brand_are_named_and_change_nothing(root_browser: Cons
         root_browser.open(BRANDING)
         answer = root_browser.submit(BRANDING, **fields)
         assert (answer.status_code, words in html.unescape(root_browser.problem)) == (422, True), fields
+        assert "logo_data" not in root_browser.form(BRANDING)  # a refused logo is not sent again
     assert not query(root_browser.server, "SELECT FROM stored_brand WHERE texts ? 'terms_url'")
     for content_type in ("multipart/form-data", "multipart/form-data; boundary=x"):
         answer = root_browser.http.post(BRANDING, content=b"--y\r\n", headers={"Content-Type": content_type})
