@@ -94,6 +94,8 @@ async def test_client_follows_the_rules_for_polls(autojump_clock: trio.testing.M
     for last, error in (
         (answer(200, status="ERROR", error="session expired"), "the session has expired"),
         (answer(403, status="ERROR", error="0123abcd"), "sso why 0123abcd"),
+        (answer(403, status="ERROR", error="0123abcd", reason="wrong address"), ": wrong address$"),  # in the demo
+        (answer(403, status="ERROR", error="login not allowed"), "^login not allowed$"),
     ):
         with pytest.raises(GameLoginError, match=error):
             await wait_for_result(ScriptedClient(last), session, PollCallbacks())

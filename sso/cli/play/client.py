@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import secrets
 import ssl
 import time
@@ -26,6 +27,7 @@ MAX_OUTAGE_S = 60  # a session outlives a restart of the service
 OUTAGE_CODES = (429, 502, 503, 504)  # the session continues
 RETRY_S = 1.0
 MAX_RESPONSE_BYTES = 1 << 20
+RECORD_ID = re.compile(r"[0-9a-f]+")  # of a refused request; other errors are texts
 
 
 class GameLoginError(Exception):
@@ -205,7 +207,9 @@ def _error_text(answer: Answer) -> str:
     error = str(answer.body.get("error", f"HTTP {answer.code}"))
     if isinstance(ban := answer.body.get("ban"), dict):
         return f"the player is banned: {ban.get('reason') or 'no reason is given'}"
-    if answer.code == 403:
+    if "reason" in answer.body:  # a service of scripts/run explains the record
+        return f"the service refused the request: {answer.body['reason']}"
+    if answer.code == 403 and RECORD_ID.fullmatch(error):
         return f"the service refused the request; its operator can look up the reason: sso why {error}"
     return END_TEXTS.get(error, error)
 
