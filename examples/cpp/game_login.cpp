@@ -188,7 +188,8 @@ private:
         curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
         if (done == CURLE_OPERATION_TIMEDOUT) throw Timeout("no response in time");
         if (done != CURLE_OK) throw Unavailable(curl_easy_strerror(done));
-        if (status >= 502 && status <= 504) throw Unavailable("the service is not available");
+        if (status == 429 || (status >= 502 && status <= 504))  // 429: too many requests
+            throw Unavailable("the service is busy or not available");
         return answer;
     }
 

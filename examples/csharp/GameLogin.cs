@@ -112,7 +112,8 @@ public sealed class GameLogin : IDisposable
             using (var response = await http.SendAsync(request, stop))
             {
                 int code = (int)response.StatusCode;
-                if (code >= 502 && code <= 504) throw new HttpRequestException("the service is not available");
+                if (code == 429 || (code >= 502 && code <= 504)) // 429: too many requests
+                    throw new HttpRequestException("the service is busy or not available");
                 // This secret authenticates later requests. The address does as well while it stays the same.
                 if (gsid == null && response.Headers.Location != null) evidence = response.Headers.Location.Query;
                 return JsonDocument.Parse(await response.Content.ReadAsByteArrayAsync()).RootElement;

@@ -27,7 +27,7 @@ class LoginFailed(Exception):
 
 
 class Unreachable(LoginFailed):
-    """The service cannot be reached; it may be starting again."""
+    """The service cannot be reached, or is busy; it may be starting again."""
 
 
 class GameLogin:
@@ -84,8 +84,8 @@ class GameLogin:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
                 return parse(answer), answer.headers
         except urllib.error.HTTPError as error:
-            if error.code in (502, 503, 504):
-                raise Unreachable(f"the service cannot be reached ({error.code})") from None
+            if error.code in (429, 502, 503, 504):  # 429: too many requests
+                raise Unreachable(f"the service is busy or cannot be reached ({error.code})") from None
             return parse(error), error.headers  # 400: the reason; 403: an id for the operator
         except TimeoutError:
             raise

@@ -8,9 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import trio
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from sdk.contract.runner import SCENARIOS
+from sso.cli.play.scripted.script import read_script
+from sso.cli.play.scripted.service import ScriptedService
 from tests.kit.browser import Browser, fresh_browser, new_user
 from tests.kit.play import Game, game, sign_in_to
 from tests.kit.rsa_keys import rsa_key
@@ -127,6 +131,22 @@ def test_cpp_example_logs_in(server: Server, cpp_game: Command, pem_file: str) -
 def test_csharp_example_logs_in(server: Server, csharp_game: Command, xml_file: str) -> None:
     log_in(server, csharp_game)
     log_in(server, csharp_game, xml_file)
+
+
+@pytest.mark.parametrize("language", ["python", "cpp", "csharp"])
+def test_example_polls_again_after_too_many_requests(language: str, request: pytest.FixtureRequest) -> None:
+    command = request.getfixturevalue(f"{language}_game")
+    service = ScriptedService(read_script(SCENARIOS / "too_many_requests.json"))
+
+    async def play() -> subprocess.CompletedProcess[bytes]:
+        async with trio.open_nursery() as nursery:
+            base_url = await nursery.start(service.serve)
+            done = await trio.run_process([*command, base_url], capture_stdout=True, capture_stderr=True, check=False)
+            nursery.cancel_scope.cancel()
+        return done
+
+    done = trio.run(play)
+    assert ("Hello, Demo (user 1000)" in done.stdout.decode(), service.is_over) == (True, True), done.stderr
 
 
 @pytest.mark.parametrize("language", ["python", "cpp", "csharp"])
