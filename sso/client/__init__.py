@@ -7,7 +7,7 @@ Methods of resources return requests, which a ``SsoClient`` or an ``AsyncSsoClie
 
     with SsoClient("https://sso.example.com", ServiceClient("management", secret)) as sso:
         ann = sso.send(users.get("1001"))
-        sso.send(users.change("1001", fields={"disabled": True}, if_match=ann.etag))
+        sso.send(users.update("1001", fields={"disabled": True}, if_match=ann.etag))
         for user in sso.pages(users.list(search="ann")):
             print(user["login"])
 
