@@ -5,12 +5,14 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from sso.console.clients import recorded_request_pages
 from sso.console.clients.quickstarts import FOLDER, FRAMEWORKS
 from sso.core.path_ids import path_id
+from tests.admin.conftest import Administrator
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
@@ -240,6 +242,18 @@ def test_login_of_a_game_is_listed_and_ended(browser: ConsoleBrowser, studio: St
         assert "ended" in browser.act(f"/console/game-sessions/{gsid}/end")
         # A login that has ended has no button.
         assert f"/{gsid}/end" not in browser.open("/console/game-sessions", params=filters)
+
+
+def test_later_page_of_logins_updates_itself(browser: ConsoleBrowser, studio: Studio) -> None:
+    with Game(browser.server) as game:
+        for _ in range(2):
+            game.register()
+        found = Administrator.of(studio.root).get("/game-sessions", address=game.address, limit=1).json()
+    shown = {"address": game.address, "after": found["next"]}
+    page = browser.open("/console/game-sessions", params=shown)
+    update = re.search(r'id="results" [^>]*hx-get="([^"]+)"', page)
+    assert update
+    assert dict(parse_qsl(urlsplit(update[1]).query)) == shown
 
 
 def make_waiting(browser: ConsoleBrowser, client_id: str, registered_by: str = "open", new_id: str = "") -> str:
