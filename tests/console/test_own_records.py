@@ -61,6 +61,17 @@ def test_administrator_of_a_project_manages_it(studio: Studio, browser: ConsoleB
     assert "<strong>Yes.</strong>" in browser.page.text
 
 
+def test_manager_of_a_group_changes_its_users_and_nothing_else(studio: Studio, project: str) -> None:
+    member, group = studio.user(), studio.group(project)
+    studio.join(project, member, project=["viewer"], groups={group: ["group_admin"]})
+    path = f"/console/projects/{project}/groups/{group}"
+    with ConsoleBrowser(studio.server, member) as browser:
+        browser.open(path)
+        assert "saved" in browser.act(path, users=member.user_id)
+        answer = browser.submit(path, title="Mine")
+        assert (answer.status_code, 'value="Mine"' in answer.text) == (403, True)
+
+
 def test_viewer_of_a_project_has_no_buttons_and_sends_no_forms(studio: Studio, project: str) -> None:
     viewer = studio.user()
     studio.join(project, viewer, project=["viewer"])

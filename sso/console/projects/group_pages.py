@@ -127,11 +127,15 @@ async def _read(visit: ConsoleVisit, variables: Variables) -> EditedRecord:
     return EditedRecord({**found["data"], "logins": logins}, version_of(found["data"]))
 
 
-async def _body(visit: ConsoleVisit, form: Form, _variables: Variables, _: EditedRecord) -> dict[str, Any]:
-    return {
+async def _body(visit: ConsoleVisit, form: Form, _variables: Variables, record: EditedRecord) -> dict[str, Any]:
+    """Managers of the group alone may not send the other fields, so these are sent only if they have changed."""
+    attributes = {
         "title": form.get("title", "").strip(),
         "description": read_text(form.get("description", "")),
         "tags": split_list(form.get("tags", "")),
+    }
+    return {
+        **{name: value for name, value in attributes.items() if value != record.values[name]},
         "conditions": [
             {**item, "condition": await with_user_ids(visit, item["condition"], f"condition_{number}")}
             for number, item in enumerate(read_conditions(form)["conditions"], 1)
