@@ -97,8 +97,8 @@ FRAMEWORKS = {
         ),
         Framework(
             "react", "React (browser)", "react-app", "http://127.0.0.1:5174/", "main.jsx", "react/main.jsx",
-            "npm install react react-dom react-oidc-context oidc-client-ts vite", "npx vite --port 5174",
-            others="index.html", is_public=True,
+            "npm install react react-dom react-oidc-context oidc-client-ts vite",
+            "npx vite --port 5174 --host 127.0.0.1", others="index.html", is_public=True,
         ),
         Framework(
             "service", "Service without users", "game-server", "", "service.py", "service/service.py",
