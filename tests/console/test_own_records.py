@@ -55,6 +55,7 @@ def test_administrator_of_a_project_manages_it(studio: Studio, browser: ConsoleB
     assert f"/console/applications/new?project_id={project}" in browser.page.text
     browser.open("/console/applications/new", params={"project_id": project})
     assert "created" in browser.act("/console/applications", name="Own game")
+    assert "Add role" not in browser.page.text  # it would lead to the page of the role, which needs another right
     assert "Own game" in browser.open("/console/applications")
     browser.open(f"{base}/tester")
     browser.submit(f"{base}/tester", group_id=group.rpartition("/")[2], tags="beta")
