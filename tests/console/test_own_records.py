@@ -120,6 +120,18 @@ def test_user_with_secret_data_manages_the_application(studio: Studio) -> None:
         assert "Users with roles" not in browser.open(base)
 
 
+def test_roles_are_given_without_the_right_to_list_them(studio: Studio) -> None:
+    user, other, application = studio.user(), studio.user(), studio.application()
+    studio.role(application, "helper", "mute")
+    levels = {"roles": {"canRead": "all", "canWrite": "all"}, "private": {"canRead": "all"}}
+    studio.give_secret(user, application, "canRead", **levels)
+    base = f"/console/applications/{application}"
+    with ConsoleBrowser(studio.server, user) as browser:
+        browser.open(f"{base}/users/{other.user_id}")
+        assert "saved" in browser.act(f"{base}/users/{other.user_id}", role="helper")
+        assert other.user_id in browser.open(f"{base}/holders")
+
+
 def test_rights_of_an_application_for_all_users_make_no_administrators(studio: Studio) -> None:
     application = studio.application()
     secret = {"application": {"canRead": {"value": True}}}

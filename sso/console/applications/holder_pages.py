@@ -76,6 +76,9 @@ async def _list_values(visit: ConsoleVisit, variables: Variables) -> Record:
 
 
 async def roles_of(visit: ConsoleVisit, application_id: str) -> list[str]:
+    """Returns the roles to choose from; none if the administrator may not list them, who then types the name."""
+    if not visit.may("GET", "/roles"):
+        return []
     query = {"application_id": application_id, "limit": str(MAX_CHOICES)}
     return [role["name"] for role in await visit.data("GET", "/roles", query=query)]
 
