@@ -38,13 +38,14 @@ class GameRateLimiter:
     async def count_early_poll(self, key: bytes, gsid: str) -> None:
         """Blocks the key if it has too many early polls within a minute.
 
-        Of the first early polls of sessions, one counts. A client that has lost a RETRY polls again at once, without
-        its delay; and all clients of an address lose theirs when a node or a network fails.
+        The first one of a session counts with the second one. A client that has lost a RETRY polls once without its
+        delay; and all clients of an address may lose theirs when a node or a network fails.
         """
-        is_first = (await self._counter.add(digest(f"early:{gsid}"))).number == 1
-        if is_first and (await self._counter.add(digest(f"first early:{key.hex()}"))).number > 1:
+        number = (await self._counter.add(digest(f"early:{gsid}"))).number
+        if number == 1 and self._limits.early_polls > 1:
             return
-        await self._counter.add(key, self._limits.early_polls, float(self._limits.block_s))
+        for _ in range(2 if number == 2 else 1):
+            await self._counter.add(key, self._limits.early_polls, float(self._limits.block_s))
 
     async def count_refusal(self, key: bytes) -> bool:
         """Returns False if the refusal must not get a record of its own."""

@@ -183,7 +183,9 @@ def _send_heartbeat(client: SocketClient, heartbeat: SocketHeartbeat) -> None:
     session = heartbeat.changed[client.socket_id]
     if session is not None and session.is_open and session.socket_id == client.socket_id:
         client.send_heartbeat(heartbeat.ts)
-    client.send_changes(session)
+        client.signal()  # its task reads the stage: that of this row may be older than the change
+    else:
+        client.send_changes(session)
 
 
 def _close_after_failure(client: SocketClient, error: Exception) -> None:

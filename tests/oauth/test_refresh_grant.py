@@ -271,6 +271,16 @@ async def test_token_of_a_public_client_is_bound_by_the_first_refresh_with_a_pro
     assert await refresh(services, public, second, proof=new_proof(services))
 
 
+async def test_thief_who_binds_a_token_loses_it_when_the_owner_uses_the_older_one(services: Services) -> None:
+    verifier, challenge = pkce()
+    code = await new_code(services, challenge, profile="oidc", public=True, client_secret=None)
+    public = ClientCredentials("shop")
+    stolen = (await redeem(services, public, code, verifier=verifier))["refresh_token"]
+    of_thief = (await refresh(services, public, stolen, proof=new_proof(services)))["refresh_token"]
+    assert isinstance(await refused(services, stolen, public), InvalidGrant)
+    assert isinstance(await refused(services, of_thief, public, proof=new_proof(services)), InvalidGrant)
+
+
 async def test_bound_token_needs_a_proof_of_its_key_that_is_new(services: Services) -> None:
     verifier, challenge = pkce()
     code = await new_code(services, challenge, profile="oidc", public=True, client_secret=None)

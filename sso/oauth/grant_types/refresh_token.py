@@ -158,7 +158,9 @@ class RefreshTokenGrant:
             return InvalidClient(credentials.scheme)
         if "refresh_token" not in client.grant_types:
             return UnauthorizedClient("refresh_token")
-        if not result.key_matches:
+        # An older token is reported as a replay, whatever its key: a thief may have bound the newer one to another key.
+        is_older = result.grant_exists and result.grant_valid and not result.is_current
+        if not result.key_matches and not is_older:
             if restrictions.dpop_jkt is None:
                 return InvalidDpopProof()
             return InvalidGrant("the refresh token is bound to another key than that of the DPoP proof")

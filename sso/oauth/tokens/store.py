@@ -68,6 +68,7 @@ class RotationResult(Struct, frozen=True):
     grant_valid: bool
     key_matches: bool
     resources_match: bool
+    is_current: bool  # the token is the newest one of the grant
     lost_race: bool  # all checks passed, but a concurrent transaction rotated the token first
     issued: IssuedTokens | None
     ban: Ban | None  # of the user
@@ -238,6 +239,7 @@ def _rotation_result(row: Row, token_id: str) -> RotationResult:
     issued = IssuedTokens.from_row(row) if row["grant_id"] is not None else None
     checks_passed = row["authenticated"] and row["redirect_uri_matches"] and row["grant_valid"] and row["key_matches"]
     checks_passed = checks_passed and row["resources_match"]
+    is_current = row["snapshot_token_id"] == token_id
     return RotationResult(
         client=Client.from_row(row),
         authenticated=row["authenticated"],
@@ -247,7 +249,8 @@ def _rotation_result(row: Row, token_id: str) -> RotationResult:
         grant_valid=row["grant_valid"],
         key_matches=row["key_matches"],
         resources_match=row["resources_match"],
-        lost_race=issued is None and checks_passed and row["snapshot_token_id"] == token_id,
+        is_current=is_current,
+        lost_race=issued is None and checks_passed and is_current,
         issued=issued,
         ban=Ban.from_json(row["ban"]) if row["ban"] else None,
     )

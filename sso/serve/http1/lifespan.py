@@ -1,4 +1,4 @@
-"""The lifespan of an ASGI application: it is told when it starts and when it stops, in a task of its own."""
+"""Announces the start and the stop to an ASGI application, which runs in a task of its own."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class Lifespan:
             await self._app({"type": "lifespan", "asgi": _ASGI, "state": {}}, self._receive.receive, self._send.send)
 
     async def announce(self, phase: str) -> None:
-        """Tells the application of its ``startup`` or ``shutdown``, and waits until it has done what it needs to."""
+        """Sends ``startup`` or ``shutdown`` to the application, and waits for its answer."""
         await self._messages.send({"type": f"lifespan.{phase}"})
         answer = await self._answers.receive()
         if answer["type"] != f"lifespan.{phase}.complete":
