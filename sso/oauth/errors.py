@@ -25,9 +25,8 @@ class InvalidGrant(ApiError):
 class BannedUser(InvalidGrant):
     recorded_message = BANNED
 
-    def __init__(self, ban: Ban, code: str = InvalidGrant.code) -> None:
+    def __init__(self, ban: Ban) -> None:
         super().__init__(ban.description)
-        self.code = code  # type: ignore[misc]
 
 
 class UnauthorizedClient(ApiError):

@@ -167,7 +167,7 @@ class RefreshTokenGrant:
         if not result.resources_match:
             return InvalidTarget("resource: expected some of those of the authorization request")
         if result.ban:
-            return BannedUser(result.ban, _invalid_refresh_token(client.profile).code)
+            return BannedUser(result.ban)
         if result.grant_exists and result.grant_valid:
             # The token was already replaced, so two parties hold it: one of them may be a thief.
             log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])
