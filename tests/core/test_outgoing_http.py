@@ -39,6 +39,7 @@ def name_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowNameServer]:
 async def test_slow_name_server_takes_no_thread_that_others_share(name_server: SlowNameServer) -> None:
     limits = OutgoingLimits(timeout_s=600.0, max_bytes=0, max_requests=MAX_REQUESTS)
     client = OutgoingClient(None, limits, lambda _: True)
+    await client.check_host("https://192.0.2.1/")  # imports httpx in a thread
     async with trio.open_nursery() as nursery:
         for number in range(2 * MAX_REQUESTS):
             nursery.start_soon(client.check_host, f"https://slow{number}.example.com/")
