@@ -144,8 +144,8 @@ class AdminRoute(Struct, frozen=True):
     serves_removed_applications: bool = False
 
     async def respond(self, request: AdminRequest) -> AdminResponse:
-        """Calls the handler. What it changes of an account is shown to its user as made by support."""
-        with by_support():
+        """Calls the handler. What it changes of another account is shown to its user as made by support."""
+        with by_support(request.caller.actor.user_id):
             return await self.handler(request)
 
     def read_query(self, path: Mapping[str, str], fields: dict[str, JSON]) -> Any:

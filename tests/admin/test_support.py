@@ -44,6 +44,17 @@ def test_history_of_a_player_shows_support_and_not_the_address_of_the_administra
     ]  # fmt: skip
 
 
+def test_history_of_an_administrator_keeps_the_address_of_changes_of_the_own_account(
+    server: Server, studio: Studio
+) -> None:
+    """Somebody who uses the session of an administrator is not hidden as support."""
+    caller = administrator(studio, "can_manage_users")
+    answer = caller.request("PATCH", f"/users/{caller.user_id}", json={"password": "another password"})
+    assert answer.status_code == 200, answer.text
+    sql = "SELECT address, detail FROM account_events WHERE user_id = $1 AND kind = 'password_changed'"
+    assert [tuple(row) for row in query(server, sql, caller.user_id)] == [("127.0.0.1", "{}")]
+
+
 def test_managers_of_users_neither_export_nor_erase_nor_unblock_administrators(
     studio: Studio, manager: Administrator
 ) -> None:

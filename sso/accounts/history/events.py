@@ -12,7 +12,7 @@ from sso.signals.recording import record_history_signal
 
 SUPPORT = "support"  # the value of ``by`` in the details of an event that an administrator has caused
 
-_is_by_support: ContextVar[bool] = ContextVar("is_by_support", default=False)
+_supporter: ContextVar[str | None] = ContextVar("supporter", default=None)  # a user id; "" for other callers
 
 
 class EventKind(StrEnum):
@@ -60,13 +60,15 @@ class EventKind(StrEnum):
 
 
 @contextmanager
-def by_support() -> Iterator[None]:
-    """Within the block, changes are those of support: players do not learn the address of an administrator."""
-    token = _is_by_support.set(True)
+def by_support(actor_id: str) -> Iterator[None]:
+    """Within the block, changes of other users are those of support: players do not learn the address of an
+    administrator. ``actor_id`` is the user who makes them, "" for service clients and operators.
+    """
+    token = _supporter.set(actor_id)
     try:
         yield
     finally:
-        _is_by_support.reset(token)
+        _supporter.reset(token)
 
 
 async def record_event(tx: Transaction, user_id: str, kind: EventKind, **detail: Any) -> None:
@@ -77,7 +79,7 @@ async def record_event(tx: Transaction, user_id: str, kind: EventKind, **detail:
     """
     from sso.web.request_origin import request_origin  # Quart, which commands that only read do not need
 
-    origin = None if _is_by_support.get() else request_origin()
+    origin = request_origin() if _supporter.get() in (None, user_id) else None
     if origin is None:
         detail = {"by": SUPPORT, **detail}
     address, device = origin or ("", "")
