@@ -27,7 +27,8 @@ FEW_PAIRS = 16  # are read at once, as a check of a few questions
 MUCH_DATA = 256 * 1024  # characters of a user's own data, which take milliseconds to read
 MAX_REMEMBERED = 10_000  # users with much data
 PAIRS_AT_ONCE = 25  # read with one statement: each may have some MB of own data
-MAX_PAIRS_DATA = 4 * 1024 * 1024  # characters of own data; decoded, they take about ten times as many bytes
+# Characters of own data and of the projects. Decoded, they take about ten times as many bytes.
+MAX_PAIRS_DATA = 4 * 1024 * 1024
 
 _COLUMNS = {"user_id": "text", "application_id": "int"}
 _FACTS = BatchStatement(facts_sql("{items}"), columns=_COLUMNS)
@@ -131,6 +132,7 @@ class StoredFacts(FactsReader):
             for pair, row in rows:
                 size = count_characters(row) if read else 0  # the first one is always kept
                 if size > data_left:
+                    self._remember_size(pair, len(row["record"] or ""))
                     continue
                 data_left -= size
                 read[pair] = await self._decode(*pair, row, epoch)

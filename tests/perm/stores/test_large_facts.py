@@ -100,6 +100,19 @@ async def test_read_of_many_users_keeps_only_some_with_much_data_in_memory(
         assert len(await facts.load_pairs(pairs, None)) == kept
 
 
+async def test_user_who_was_left_out_for_much_data_is_not_read_in_a_batch(
+    pool: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = Statement("INSERT INTO users (user_id, login, login_key) VALUES ('2', 'bob@x.org', 'bob@x.org')")
+    await pool.transaction(change, [user, *(add_data(user_id, 2 * MUCH_DATA) for user_id in "12")])
+    monkeypatch.setattr(stored_facts, "MAX_PAIRS_DATA", 0)
+    facts = StoredFacts(pool)
+    ((kept, _),) = await facts.load_pairs([("1", 10), ("2", 10)], None)
+    async with trio.open_nursery() as nursery, pool.shares.management.turn((("application", 10),)):
+        nursery.start_soon(load, facts, "2" if kept == "1" else "1")
+        await until_true(lambda: len(pool.shares.management) == 1)
+
+
 async def test_users_who_are_evaluated_are_decoded_in_parts(pool: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     await pool.transaction(change, [add_data("1", 2000)])
     values = "('2', 'bob@x.org', 'bob@x.org'), ('3', 'eve@x.org', 'eve@x.org')"
