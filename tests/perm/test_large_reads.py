@@ -138,6 +138,18 @@ async def test_check_answers_about_all_users_with_much_data(
     assert [answer.error is not None for answer in answers] == [False, False, False, True] * 2  # there is no user 8
 
 
+async def test_check_does_not_look_for_users_of_applications_that_do_not_exist(
+    services: Services, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def load(_one: object, pair: tuple[str, int]) -> None:
+        raise AssertionError(pair)
+
+    monkeypatch.setattr(checks._OneUser, "load", load)
+    questions = [Question(USER, application_id, "rule7") for application_id in (404, APPLICATION)]
+    answers = await services.permissions.operations.checks.answer(caller, questions)
+    assert [(answer.is_allowed, answer.error is None) for answer in answers] == [(False, False), (True, True)]
+
+
 async def _add_users(tx: Transaction) -> None:
     users = ", ".join(f"('{user_id}', '{user_id}@x.org', '{user_id}@x.org')" for user_id in ("6", "7"))
     await tx.value(Statement(f"INSERT INTO users (user_id, login, login_key) VALUES {users}"))

@@ -63,8 +63,8 @@ class CheckOperations:
                 pass  # the answer has it
             elif question.at is not None:
                 user = await _load_past(authorizer, caller, rights_there, question, question.at)
-            else:
-                user = user or await one.load(question.pair)
+            elif user is None and rights_there.target_facts is not None:
+                user = await one.load(question.pair)
             answers.append(await _answer(authorizer, caller, question, rights_there, user, reasons))
             if answers[-1].is_allowed is stop_after:
                 break
