@@ -45,6 +45,7 @@ class RuleReader(Struct):
 
     layer: Layer
     default_expired: int = 0  # for a user's entries without an end time of their own
+    limits_names: bool = False  # to MAX_OWN_NAMES in a section
     warnings: list[str] = field(default_factory=list)
     _nodes_left: int = MAX_RULES
     _characters_left: int = MAX_OWN_NAMES
@@ -80,7 +81,7 @@ class RuleReader(Struct):
 
     def _count_characters(self, name_length: int) -> None:
         self._characters_left -= name_length
-        if self._characters_left < 0 and self.layer is Layer.OWN:
+        if self._characters_left < 0 and self.limits_names:
             expected = f"has rules with more than {MAX_OWN_NAMES} characters of names, with those of their sections"
             raise FieldError(self._section, expected)
 

@@ -58,13 +58,16 @@ def read_schema_roles(data: dict[str, Any], path: FieldPath = ()) -> tuple[list[
     return roles, warnings
 
 
-def read_own_data(data: object, default_expired: int = 0, path: FieldPath = ()) -> tuple[dict[str, Any], list[str]]:
+def read_own_data(
+    data: object, default_expired: int = 0, path: FieldPath = (), *, limits_names: bool = True
+) -> tuple[dict[str, Any], list[str]]:
     """The sections of a user's own data that were given, and warnings.
 
-    ``default_expired`` is for entries without an end time of their own.
+    ``default_expired`` is for entries without an end time of their own. Without ``limits_names``, the names may be
+    longer together than those of new data, as in an export of data from before that limit.
     """
     fields = read_object(data, path or ("data",))
-    return _read_sections(fields, RuleReader(Layer.OWN, default_expired), path)
+    return _read_sections(fields, RuleReader(Layer.OWN, default_expired, limits_names), path)
 
 
 def _read_sections(

@@ -49,7 +49,7 @@ def read(value: object, warnings: list[str]) -> list[PermissionPart]:
     for location, item in read_records((SECTION,), value, FIELDS):
         record, _ = read_fields(PermissionRecord, item, location)
         data, path, roles = record["data"], (*location, "data"), None
-        fields, more = read_own_data(data, path=path)
+        fields, more = read_own_data(data, path=path, limits_names=False)
         warnings += more
         if "roles" in data:
             roles, more = read_assignments(data["roles"], path=(*path, "roles"))
