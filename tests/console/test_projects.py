@@ -303,6 +303,19 @@ def test_descriptions_keep_their_lines(browser: ConsoleBrowser, base: str) -> No
         assert orjson.loads(str(last_entry(browser, f"{kind}.save")["after"]))["description"] == "First\nSecond"
 
 
+def test_form_of_a_group_leaves_a_description_that_was_not_changed(
+    studio: Studio, browser: ConsoleBrowser, base: str
+) -> None:
+    """One that was saved otherwise may have other ends of lines, and spaces at its end."""
+    group, description = new_group(browser, base, "Lines of Windows"), "First\r\nSecond "
+    sql = "UPDATE user_groups SET description = $2 WHERE id = $1 RETURNING id"
+    query(studio.server, sql, group.rpartition("/")[2], description)
+    browser.open(group)
+    assert "saved" in browser.act(group, title="Lines of other systems")
+    [row] = query(studio.server, "SELECT * FROM user_groups WHERE id = $1", group.rpartition("/")[2])
+    assert (row["title"], row["description"]) == ("Lines of other systems", description)
+
+
 def test_save_of_an_older_version_is_refused(browser: ConsoleBrowser, base: str) -> None:
     group = new_group(browser, base, "Edited twice")
     older = browser.form(group)

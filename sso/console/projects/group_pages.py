@@ -134,8 +134,9 @@ async def _body(visit: ConsoleVisit, form: Form, _variables: Variables, record: 
         "description": read_text(form.get("description", "")),
         "tags": split_list(form.get("tags", "")),
     }
+    stored = {**record.values, "description": read_text(record.values["description"])}
     return {
-        **{name: value for name, value in attributes.items() if value != record.values[name]},
+        **{name: value for name, value in attributes.items() if value != stored[name]},
         "conditions": [
             {**item, "condition": await with_user_ids(visit, item["condition"], f"condition_{number}")}
             for number, item in enumerate(read_conditions(form)["conditions"], 1)
