@@ -60,7 +60,7 @@ def find_wal(
     first = first_segment(backup.folder)
     timelines = choose_timelines(folder, first, until, timeline)
     if until is None:  # with a moment, PostgreSQL itself reports that it cannot get there
-        check_complete(folder, first, timelines)
+        check_complete(folder, backup.data / "pg_wal", first, timelines)
     return ArchivedWal(folder, timelines)
 
 

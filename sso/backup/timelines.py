@@ -65,24 +65,22 @@ def choose_timelines(folder: Path, first: str, until: datetime.datetime | None, 
     return followed
 
 
-def check_complete(folder: Path, first: str, timelines: list[int]) -> None:
+def check_complete(folder: Path, carried: Path, first: str, timelines: list[int]) -> None:
     """Raises BackupError if the archive lacks a segment of the timelines that are followed, as far as it has them.
 
     PostgreSQL takes a missing segment for the end of the archive, and would leave out everything after it. The base
-    backup has the first one. A later timeline begins with a copy of the segment in which it left its parent; later
-    segments of the parent are not needed.
+    backup has those in ``carried``, the first one and what was written while it was made. A later timeline begins with
+    a copy of the segment in which it left its parent; later segments of the parent are not needed.
     """
     histories = _histories_after(folder, timelines[0], segment_number(first))
     branches = histories[timelines[-1]] if len(timelines) > 1 else []
     begins = [segment_number(first), *(branch.segment for branch in branches)]
-    names = [path.name.removesuffix(SUFFIX) for path in folder.glob(f"*{SUFFIX}")]
+    names = [path.name.removesuffix(SUFFIX) for path in (*folder.glob(f"*{SUFFIX}"), *carried.iterdir())]
     for timeline, begin, left_at in zip_longest(timelines, begins, begins[1:]):
         prefix = f"{timeline:08X}"
-        archived = {segment_number(name) for name in names if _SEGMENT_NAME.fullmatch(name) and name.startswith(prefix)}
-        if timeline == timelines[0]:
-            archived.add(begin)
-        end = max(archived, default=begin)
-        for missing in sorted(set(range(begin, end if left_at is None else min(end, left_at))) - archived):
+        known = {segment_number(name) for name in names if _SEGMENT_NAME.fullmatch(name) and name.startswith(prefix)}
+        end = max(known, default=begin) if left_at is None else left_at
+        for missing in sorted(set(range(begin, end)) - known):
             name = f"{prefix}{missing >> 8:08X}{missing & 0xFF:08X}{SUFFIX}"
             raise BackupError(f"the archive {folder} is incomplete: {name} is missing; restore with --until before it")
 

@@ -72,23 +72,44 @@ def write_segments(folder: Path, timeline: int, *numbers: int) -> None:
         (folder / f"{timeline:08X}{number:016X}.gz").touch()
 
 
+def new_archive(folder: Path) -> tuple[Path, Path]:
+    """Returns the folders of an archive and of the segments in the base backup, which has the first one."""
+    archive, carried = folder / "archive", folder / "pg_wal"
+    for path in (archive, carried):
+        path.mkdir()
+    (carried / FIRST).touch()
+    return archive, carried
+
+
 def test_archive_must_have_all_segments_of_the_timelines_that_are_followed(tmp_path: Path) -> None:
     """A later timeline begins with a copy of the segment in which it left its parent."""
-    write_history(tmp_path, 2, (1, "0/5000158", NOON))
-    write_segments(tmp_path, 1, 4, 5, 6, 9)
-    (tmp_path / "000000010000000000000003.00000028.backup.gz").touch()
-    check_complete(tmp_path, FIRST, [1, 2])  # nothing of the second one is archived yet
+    archive, carried = new_archive(tmp_path)
+    write_history(archive, 2, (1, "0/5000158", NOON))
+    write_segments(archive, 1, 4, 5, 6, 9)
+    (archive / "000000010000000000000003.00000028.backup.gz").touch()
+    check_complete(archive, carried, FIRST, [1, 2])  # nothing of the second one is archived yet
     with pytest.raises(BackupError, match=r"000000010000000000000007\.gz is missing"):
-        check_complete(tmp_path, FIRST, [1])
-    write_segments(tmp_path, 2, 6, 7)
+        check_complete(archive, carried, FIRST, [1])
+    write_segments(archive, 2, 6, 7)
     with pytest.raises(BackupError, match=r"000000020000000000000005\.gz is missing"):
-        check_complete(tmp_path, FIRST, [1, 2])
-    write_segments(tmp_path, 2, 5)
-    check_complete(tmp_path, FIRST, [1, 2])
-    write_history(tmp_path, 3, (1, "0/5000158", NOON), (2, "0/8000000", AT_END))
-    write_segments(tmp_path, 3, 9)
+        check_complete(archive, carried, FIRST, [1, 2])
+    write_segments(archive, 2, 5)
+    check_complete(archive, carried, FIRST, [1, 2])
+    write_history(archive, 3, (1, "0/5000158", NOON), (2, "0/8000000", AT_END))
+    write_segments(archive, 3, 9)
     with pytest.raises(BackupError, match=r"000000030000000000000008\.gz is missing"):
-        check_complete(tmp_path, FIRST, [1, 2, 3])
+        check_complete(archive, carried, FIRST, [1, 2, 3])
+
+
+def test_archive_or_base_backup_must_have_the_segments_up_to_a_branch(tmp_path: Path) -> None:
+    archive, carried = new_archive(tmp_path)
+    write_history(archive, 2, (1, "0/6000158", AT_END))
+    write_segments(archive, 1, 4)
+    write_segments(archive, 2, 6, 7)
+    with pytest.raises(BackupError, match=r"000000010000000000000005\.gz is missing"):
+        check_complete(archive, carried, FIRST, [1, 2])
+    (carried / "000000010000000000000005").touch()  # of a backup that took long
+    check_complete(archive, carried, FIRST, [1, 2])
 
 
 def test_history_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
