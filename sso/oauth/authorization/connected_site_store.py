@@ -3,7 +3,6 @@
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.ports import ConnectedSite
 from sso.backchannel_logout.store import end_site_sessions
-from sso.db.batch.statement import by_index
 from sso.db.database import Database
 from sso.db.known_users import REMEMBER_APPLICATIONS
 from sso.db.statement import Statement
@@ -25,10 +24,10 @@ _LIST = Statement(
         grants.claims,
         least(grants.since, consent.created) AS since, grants.last_used,
         CASE WHEN starts_with(c.logo_uri, 'data:') AND length(c.logo_uri) < 20000 THEN c.logo_uri ELSE '' END AS logo
-    FROM users u CROSS JOIN (
+    FROM users u JOIN oauth_clients c ON c.client_id = ANY (ARRAY(
         SELECT client_id FROM oauth_grants WHERE user_id = :user_id
         UNION SELECT client_id FROM oauth_consents WHERE user_id = :user_id
-    ) used JOIN oauth_clients c ON {by_index("c.client_id", "used.client_id")}
+    ))
     LEFT JOIN oauth_consents consent ON consent.user_id = u.user_id AND consent.client_id = c.client_id
     LEFT JOIN LATERAL (
         SELECT min(g.created) AS since, max(g.last_used) AS last_used,
