@@ -272,12 +272,16 @@ def test_incomplete_base_backup_is_refused(recorded: Recorded, tmp_path: Path) -
     assert (code, "not a base backup, or it is incomplete" in errors) == (1, True), errors
 
 
+def _refuse_bytes(_done: int, _all: int) -> None:
+    pytest.fail("a file was copied")
+
+
 def test_base_backup_of_another_major_version_is_refused_before_anything_is_copied() -> None:
     manifest = Manifest("0.1.0", HEAD, "16.4", "2026-11-15T12:00:00+00:00", has_keys=False)
     with open_folder() as folder:
         backup = BaseBackup(folder / "base", manifest, None, {})
         with pytest.raises(BackupError, match=r"^the base backup is of PostgreSQL 16\.4, and the installed one is "):
-            restore_base(Settings(data_dir=folder / "data"), backup, None, None, pytest.fail, pytest.fail)
+            restore_base(Settings(data_dir=folder / "data"), backup, None, None, _refuse_bytes, pytest.fail)
         assert not list((folder / "data").glob("postgres/data*"))
 
 
