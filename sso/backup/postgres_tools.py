@@ -121,13 +121,14 @@ def _check(process: "subprocess.Popen[Any]", lines: list[str], name: str) -> Non
 def _program_of_server(name: str, dsn: str) -> str:
     """Returns pg_dump or pg_restore in the oldest version of the wheel that knows the server.
 
-    pg_restore 17 and newer need a server of version 17 or newer, and cannot be used for an older one.
+    Newer ones may not: pg_restore 17 and later need a server of version 17 or later.
     """
-    if _requires_tls(dsn):
-        return find_program(name, dsn)
+    return find_program(name, dsn, None if _requires_tls(dsn) else _install_for_server(dsn))
+
+
+def _install_for_server(dsn: str) -> Path | None:
     server = fetch_value(dsn, "SELECT CAST(current_setting('server_version_num') AS int) / 10000")
-    known = {major: install for install in installs() if (major := major_of(install)) >= server}
-    return find_program(name, dsn, known[min(known)] if known else None)
+    return min((install for install in installs() if major_of(install) >= server), key=major_of, default=None)
 
 
 def find_program(name: str, dsn: str, install: Path | None = None) -> str:

@@ -35,7 +35,7 @@ def build_message(
     message = EmailMessage(policy.default.clone(utf8=not local.isascii()))
     message["From"], message["To"], message["Subject"] = sender, address, subject
     message["Message-ID"] = f"<{record_id()}{record_id()}@{sender.rpartition('@')[2].rstrip('>')}>"
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody reads an answer about an absence
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: mail programs then send no notice of absence
     message.set_content(text)
     if html:
         message.add_alternative(html, subtype="html")

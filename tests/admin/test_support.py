@@ -47,7 +47,7 @@ def test_history_of_a_player_shows_support_and_not_the_address_of_the_administra
 def test_history_of_an_administrator_keeps_the_address_of_changes_of_the_own_account(
     server: Server, studio: Studio
 ) -> None:
-    """Somebody who uses the session of an administrator is not hidden as support."""
+    """A thief with the session of an administrator is not hidden as support."""
     caller = administrator(studio, "can_manage_users")
     answer = caller.request("PATCH", f"/users/{caller.user_id}", json={"password": "another password"})
     assert answer.status_code == 200, answer.text
