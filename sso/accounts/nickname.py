@@ -20,10 +20,13 @@ class InvalidNickname(ValueError):
 
 def parse_nickname(text: str) -> str:
     """Returns the nickname in NFC, without spaces around it. Raises InvalidNickname."""
-    if not text.strip():
+    nick = text.strip()
+    if not nick:
         raise InvalidNickname(Text("Please enter a nickname."))
-    if len(text) > MAX_NICKNAME_LENGTH:
+    if len(nick) <= MAX_NICKNAME_LENGTH:  # a long text takes long
+        nick = unicodedata.normalize("NFC", nick)  # which may be longer
+    if len(nick) > MAX_NICKNAME_LENGTH:
         raise InvalidNickname(Text("Your nickname must have at most %(count)s characters.", count=MAX_NICKNAME_LENGTH))
-    if any(unicodedata.category(character) in _FORBIDDEN for character in text):
+    if any(unicodedata.category(character) in _FORBIDDEN for character in nick):
         raise InvalidNickname(Text("Your nickname contains a character that cannot be shown."))
-    return unicodedata.normalize("NFC", text.strip())
+    return nick

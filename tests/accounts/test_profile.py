@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sso.accounts.nickname import InvalidNickname, parse_nickname
 from sso.accounts.profile.choices import countries, languages
 from sso.core.language_names import LANGUAGES
 from tests.kit.browser import Browser, fresh_browser, new_user, query
@@ -91,3 +92,10 @@ def test_choices_are_complete() -> None:
     for language in LANGUAGES:
         assert len(countries(language)) == 249  # ISO 3166-1
     assert dict(countries("fr"))["DE"] == "Allemagne"
+
+
+def test_length_of_a_nickname_is_that_of_its_stored_form() -> None:
+    assert parse_nickname(f" {'x' * 64} ") == "x" * 64
+    assert len(parse_nickname("\u0958" * 32)) == 64  # each of them is two characters in NFC
+    with pytest.raises(InvalidNickname):
+        parse_nickname("\u0958" * 33)
