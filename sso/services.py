@@ -244,7 +244,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
         jwts,
-        GuestLinking(merges, upstream.conflicts, upstream.links),
+        GuestLinking(database, merges, upstream.conflicts, upstream.links),
     )
     registration = build_registration(settings, database, ring, links, outbox, password_login, brand, terms, writer)
     players = build_players(

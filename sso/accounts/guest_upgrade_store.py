@@ -8,7 +8,7 @@ from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.db.statement import Statement
-from sso.db.transaction import Transaction
+from sso.db.transaction import Runner, Transaction
 
 # The ways in which the guest signs in are as new as the address: a reset of the password does not remove them.
 _UPGRADE = Statement(
@@ -24,13 +24,12 @@ _UPGRADE = Statement(
     WHERE user_id = :user_id RETURNING *"""
 )
 # The game's session must still wait for this guest, and be newer than the last revocation of the guest: the JWT with
-# which an older one was started is void.
-_MARK_SESSION = Statement(
-    """UPDATE game_sessions SET linked = :linked
-    WHERE gsid = :gsid AND link_guest = :user_id AND linked IS NULL AND status = 'pending' AND ends > now()
+# which an older one was started is void. It ends with the sign-in of that JWT, see `token_holder.IS_SIGNED_IN`.
+_IS_OPEN = """gsid = :gsid AND link_guest = :user_id AND linked IS NULL AND status = 'pending' AND ends > now()
         AND created >= to_timestamp((SELECT valid_from FROM users WHERE user_id = :user_id))
-    RETURNING gsid"""
-)
+        AND coalesce((SELECT NOT i.ended FROM sign_ins i WHERE i.id = link_sign_in), link_sign_in IS NULL)"""
+_FIND_SESSION = Statement(f"SELECT gsid FROM game_sessions WHERE {_IS_OPEN}")
+_MARK_SESSION = Statement(f"UPDATE game_sessions SET linked = :linked WHERE {_IS_OPEN} RETURNING gsid")
 
 
 class GuestLink(Struct, frozen=True):
@@ -39,11 +38,12 @@ class GuestLink(Struct, frozen=True):
     gsid: str
     guest_id: str
 
-    async def mark(self, tx: Transaction, linked: str) -> bool:
-        """Stores what became of the guest, whom the caller has locked.
+    async def is_open(self, runner: Runner) -> bool:
+        """Returns False if the session has ended or linked the guest, or the guest or the sign-in was revoked since."""
+        return await runner.value(_FIND_SESSION, gsid=self.gsid, user_id=self.guest_id) is not None
 
-        Returns False if the session has ended, it was done before, or the guest was revoked since.
-        """
+    async def mark(self, tx: Transaction, linked: str) -> bool:
+        """Stores what became of the guest, whom the caller has locked. Returns False for a reason of `is_open`."""
         gsid = await tx.value(_MARK_SESSION, gsid=self.gsid, user_id=self.guest_id, linked=linked)
         return gsid is not None
 

@@ -136,7 +136,7 @@ class Confirmation:
     async def guest_preview(self, view: ConfirmationView, user: User) -> GuestPreview | GuestRefused | None:
         """Returns what of the guest would move to the user, None if nothing would.
 
-        Raises NoSession if there is no such guest any more.
+        Raises NoSession if there is no such guest any more, or the session no longer links it.
         """
         if view.guest is None or view.linked or view.guest.guest_id == user.user_id:
             return None

@@ -36,7 +36,7 @@ class GuestMerges(Protocol):
     async def conflict(self, link: GuestLink) -> StoreAccountElsewhere | None: ...
 
     async def preview(self, link: GuestLink, user: User) -> GuestPreview | GuestRefused | None:
-        """Returns None if there is no such guest any more."""
+        """Returns None if there is no such guest any more, or the session no longer links it."""
 
     async def merge(self, link: GuestLink, user: User) -> bool:
         """Merges the guest into the user, for the session of the link. Of several concurrent calls, one does so.

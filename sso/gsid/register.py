@@ -27,12 +27,19 @@ class Registration:
         self._sessions = sessions
 
     async def register(
-        self, options: LoginOptions, key_text: str | None, link_guest: str | None = None
+        self,
+        options: LoginOptions,
+        key_text: str | None,
+        link_guest: str | None = None,
+        link_sign_in: str | None = None,
     ) -> RegisteredSession:
-        """Raises ApiError if the public key is unusable. ``link_guest`` is the guest to link to the account."""
+        """Raises ApiError if the public key is unusable.
+
+        ``link_guest`` is the guest to link to the account, ``link_sign_in`` the sign-in of the guest that asks for it.
+        """
         gsid, secret, match = str(uuid.uuid4()), secret_token(), new_match_code()
         started, lifetime_s = await self._sessions.create(
-            gsid, secret, match, _parse_key(key_text), options, link_guest
+            gsid, secret, match, _parse_key(key_text), options, link_guest, link_sign_in
         )
         LOGIN_FUNNEL.add("registered", options.application_ids, options.distr)
         return RegisteredSession(gsid, started, lifetime_s, match, secret)

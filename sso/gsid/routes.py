@@ -75,8 +75,8 @@ def game_routes(game: GameLogin) -> Blueprint:
         except Forbidden as error:
             raise await game.violations.refuse("", ProofFailure("Ip header", found=error.message), origin) from None
         authorization = headers.get("Authorization", "")
-        guest = await game.link_guest(authorization, text_header("Factor"), origin) if fields.link else None
-        session = await game.registration.register(options, key_text, guest)
+        guest = await game.link_guest(authorization, text_header("Factor"), origin) if fields.link else ()
+        session = await game.registration.register(options, key_text, *guest)
         data = {
             "status": "OK",
             "gsid": session.gsid,

@@ -68,10 +68,12 @@ _CREATE = BatchStatement(
         SELECT * FROM item WHERE link_guest IS NULL OR n IN (SELECT n FROM locked_guests)
     ), created AS (
         INSERT INTO game_sessions (gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
-            gapp_id, nojwt, short_token, fixed_ips, with_meta, with_email, meta_given, link_guest, ends, expires)
+            gapp_id, nojwt, short_token, fixed_ips, with_meta, with_email, meta_given, link_guest, link_sign_in,
+            ends, expires)
         SELECT gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
             gapp_id, nojwt, short_token, string_to_array(fixed_ips, ','), with_meta, with_email, meta_given,
-            link_guest, now() + make_interval(secs => {{ttl_s}}), now() + make_interval(secs => {{kept_s}})
+            link_guest, link_sign_in,
+            now() + make_interval(secs => {{ttl_s}}), now() + make_interval(secs => {{kept_s}})
         FROM new_items
     )
     SELECT n, CAST(floor(extract(epoch FROM now())) AS bigint) AS created FROM new_items""",
@@ -93,6 +95,7 @@ _CREATE = BatchStatement(
         "with_email": "boolean",
         "meta_given": "boolean",
         "link_guest": "text",
+        "link_sign_in": "text",
     },
 )
 # If a batch has several requests to close a session, the last one sets the state, and all of them get a row.
@@ -220,6 +223,7 @@ class GameSessionStore:
         public_key: bytes | None,
         options: LoginOptions,
         link_guest: str | None = None,
+        link_sign_in: str | None = None,
     ) -> tuple[int, int]:
         """Returns the creation time and the lifetime in seconds without any poll.
 
@@ -243,6 +247,7 @@ class GameSessionStore:
             with_email=options.with_email,
             meta_given=options.meta_given,
             link_guest=link_guest,
+            link_sign_in=link_sign_in,
         )
         if row is None:
             raise Unauthorized

@@ -8,6 +8,7 @@ from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_game_store import EXPIRED_JWT_S
 from sso.accounts.user_jwt import UserJwts
+from sso.accounts.user_jwt_claims import sign_in_of
 from sso.bus.bus import Bus
 from sso.config import Settings
 from sso.core.errors import Unauthorized
@@ -61,18 +62,21 @@ class GameLogin(Struct, frozen=True):
     appeal_url: str
     jwts: UserJwts
 
-    async def link_guest(self, authorization: str, factor: str | None, address: Address) -> str:
-        """Returns the guest whose user JWT the request has. Raises Unauthorized, or FieldError for an account."""
+    async def link_guest(self, authorization: str, factor: str | None, address: Address) -> tuple[str, str | None]:
+        """Returns the guest whose user JWT the request has, and the sign-in of the JWT.
+
+        Raises Unauthorized, or FieldError for an account.
+        """
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not factor:
             raise Unauthorized("invalid token: link requires Authorization: Bearer <user JWT>, and Factor")
         try:
-            user = (await self.jwts.verify(token.strip(), address, factor=factor)).user
+            verified = await self.jwts.verify(token.strip(), address, factor=factor)
         except InvalidToken:
             raise Unauthorized from None
-        if not user.is_guest:
+        if not verified.user.is_guest:
             raise FieldError(("link",), "the user of the JWT is not a guest")
-        return user.user_id
+        return verified.user.user_id, sign_in_of(verified.claims) or None
 
     def drain(self) -> None:
         """Answers all held polls and closes all sockets, because this worker stops."""

@@ -6,6 +6,7 @@ from sso.accounts.guest_upgrade_store import GuestLink
 from sso.accounts.model import User
 from sso.audit.trail import AuditActor
 from sso.core.errors import ApiError, Conflict
+from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.gsid.guest_merges import GuestPreview, GuestRefused, StoreAccountElsewhere
 from sso.perm.engine.rules import without_section
@@ -23,6 +24,7 @@ class _SessionEnded(Conflict):
 class GuestLinking(Struct, frozen=True):
     """Implements `sso.gsid.guest_merges.GuestMerges`."""
 
+    database: Database
     merges: UserMerges
     conflicts: LinkConflicts
     links: LinkedIdentities
@@ -32,6 +34,8 @@ class GuestLinking(Struct, frozen=True):
         return StoreAccountElsewhere(conflict.provider, conflict.identity) if conflict else None
 
     async def preview(self, link: GuestLink, user: User) -> GuestPreview | GuestRefused | None:
+        if not await link.is_open(self.database):
+            return None
         return await preview_merge(self.merges, link.guest_id, user)
 
     async def merge(self, link: GuestLink, user: User) -> bool:

@@ -167,23 +167,41 @@ def test_guest_who_cannot_be_merged_is_refused_while_the_session_goes_on(
     assert session.poll().json()["status"] == "ERROR"
 
 
+@pytest.mark.parametrize("ended", ["everything", "its sign-in"])
 @pytest.mark.parametrize("registers", [True, False])
 def test_link_session_does_not_outlive_the_revocation_of_its_guest(
-    server: Server, client: httpx.Client, game: Game, registers: bool
+    server: Server, client: httpx.Client, game: Game, registers: bool, ended: str
 ) -> None:
-    """A thief of the guest's user JWT has started the session, and everything issued to the guest was ended since."""
+    """A thief of the guest's user JWT has started the session, and what was issued to the guest was ended since."""
     guest, login = Device().sign_in(client), new_user(server)
     session = link_session(game, guest)
-    server.sso("user", "end-sessions", guest["user_id"])
+    if ended == "everything":
+        server.sso("user", "end-sessions", guest["user_id"])
+    else:
+        assert client.post("/proxy/api/logout", json={"token": guest["token"]}).status_code == 200
     with Browser(server) as thief:
         if registers:
             register_in(thief, session)
         else:
             thief.sign_in(login)
-            press_continue(thief, session)
+            thief.open_account()
+            csrf = {"csrf": thief.form("/logout")["csrf"]}
+            assert thief.get(session.decision).status_code == 410
+            thief.follow(thief.post(f"{session.decision}/continue", csrf))
     (row,) = query(server, "SELECT login, merged_into FROM users WHERE user_id = $1", guest["user_id"])
     assert tuple(row) == ("", None)
     assert session.row("linked")["linked"] is None
+
+
+def test_link_session_of_another_sign_in_of_the_guest_goes_on(server: Server, client: httpx.Client, game: Game) -> None:
+    device, login = Device(), new_user(server)
+    ended, guest = device.sign_in(client), device.sign_in(client)
+    session = link_session(game, guest)
+    assert client.post("/proxy/api/logout", json={"token": ended["token"]}).status_code == 200
+    with Browser(server) as browser:
+        browser.sign_in(login)
+        press_continue(browser, session)
+    assert session.poll().json()["linked"] == "merged"
 
 
 def test_browser_that_was_signed_out_meanwhile_merges_nothing(server: Server, client: httpx.Client, game: Game) -> None:

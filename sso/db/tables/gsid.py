@@ -69,6 +69,7 @@ game_sessions = Table(
     Column("grant_id", Text),  # the grant of the newest claim
     # The session links a guest to an account. The guest becomes it, or is merged into it.
     Column("link_guest", Text, ForeignKey("users.user_id", ondelete="CASCADE")),
+    Column("link_sign_in", Text),  # the sign-in of the guest that has opened it; NULL: it is not known
     Column("linked", Text),  # upgraded or merged, when that is done
     Column("viewer", Text),  # the user to whose browser the page is shown
     Column("ban", JSONB),  # that has ended the session; see sso.core.ban
