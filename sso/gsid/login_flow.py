@@ -73,6 +73,12 @@ class GameLoginFlow(Struct, frozen=True):
     def accepts(self, session: Session) -> bool:
         return True
 
+    def lacks_proof(self, session: Session) -> bool:
+        return False
+
+    async def use_another_account(self, session: Session) -> None:
+        """Does nothing: every session is accepted."""
+
     @property
     def continue_path(self) -> str:
         return decision_path(self.view.gsid, self.view.parameters)

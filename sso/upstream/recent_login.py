@@ -45,6 +45,13 @@ class LinkLoginFlow(Struct, frozen=True):
     def accepts(self, session: Session) -> bool:
         return self.recent.is_recent(session)
 
+    def lacks_proof(self, session: Session) -> bool:
+        """Returns False: the page says why it asks for a login, and to which account."""
+        return False
+
+    async def use_another_account(self, session: Session) -> None:
+        """Does nothing: the user may sign in to any account."""
+
     async def report_stage(self, stage: str) -> None:
         """Does nothing: no game or site waits for this login."""
 

@@ -7,10 +7,20 @@ import httpx
 import pytest
 
 from tests.kit.browser import Forms, user_id_of
-from tests.kit.builders import PASSWORD
+from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.oauth import Browser, Site, new_site, query_of
 from tests.kit.server import Server
-from tests.upstream.player import add_provider, follow, link, player, press, sign_in, sign_out, to_provider
+from tests.upstream.player import (
+    add_provider,
+    follow,
+    is_signed_in,
+    link,
+    player,
+    press,
+    sign_in,
+    sign_out,
+    to_provider,
+)
 from tests.upstream.stand_ins import CodeProvider, SteamStandIn
 
 PROVE_AGAIN = "You are signed in, but you must still prove that it is you"
@@ -68,6 +78,36 @@ def test_another_account_may_be_one_of_steam_unless_the_site_wants_a_new_login(
     else:
         claims = site.claims(site.redeem(query_of(answer)["code"]).json()["id_token"])
         assert claims["sub"] == user_id_of(server, owner.login)
+
+
+def test_page_after_another_account_on_the_consent_page_asks_for_no_proof_of_the_first(
+    server: Server, provider: CodeProvider, site: Site
+) -> None:
+    provider_id = add_provider(server, provider)
+    browser = linked_player(server, provider_id)
+    follow(browser, sign_in(browser, provider_id))
+    page = browser.authorize(site, prompt="select_account")
+    page = follow(browser, browser.submit(page, {"decision": "other"}))
+    assert flow_of(page)
+    assert PROVE_AGAIN not in page.text
+
+
+def test_page_after_another_account_at_the_second_factor_asks_for_no_proof_of_the_first(
+    server: Server, provider: CodeProvider, site: Site
+) -> None:
+    provider_id = add_provider(server, provider)
+    browser, other = linked_player(server, provider_id), player(server, totp_secret=TOTP_SECRET)
+    next_path = flow_of(browser.authorize(site, prompt="login"))
+    page = follow(browser, sign_in(browser, provider_id, next_path))
+    assert PROVE_AGAIN in page.text
+    page = follow(browser, browser.submit(page, {"login": other.login, "password": PASSWORD}))
+    assert page.url.path == "/login/code"
+    page = follow(browser, browser.submit(page, {}))
+    assert flow_of(page) == next_path
+    assert PROVE_AGAIN not in page.text
+    assert is_signed_in(browser)
+    answer = browser.submit(page, {"login": browser.login, "password": PASSWORD})
+    assert query_of(answer)["code"]
 
 
 @pytest.mark.parametrize(("age", "is_accepted"), [(0, True), (3600, False), (-3600, False)])

@@ -66,6 +66,12 @@ class LoginFlow(Protocol):
     def accepts(self, session: Session) -> bool:
         """Returns True if the flow can continue with this session, without another login."""
 
+    def lacks_proof(self, session: Session) -> bool:
+        """Returns True if the flow could continue with this session, had its user proved in it who they are."""
+
+    async def use_another_account(self, session: Session) -> None:
+        """Continues only with a session that begins from now on, because the user does not want this one."""
+
     async def report_stage(self, stage: str) -> None:
         """Records how far the login is: "signing_in" or "second_factor"."""
 

@@ -57,6 +57,12 @@ async def mail_code(factors: SecondFactors, user: User) -> Text | FormProblem | 
     return next_mail_problem(wait_s) if wait_s else CODE_SENT
 
 
+def mask_email(login: str) -> str:
+    """Returns the first letter and the domain: ``a…@example.com``."""
+    name, _separator, domain = login.rpartition("@")
+    return f"{name[:1]}…@{domain}"
+
+
 def wrong_code_message(factors: SecondFactors, user: User, code: str) -> Text:
     """Returns the text for a code that was rejected for this user, as it was read before the check."""
     return USED_CODE if factors.was_used(user, code) else WRONG_CODE

@@ -19,6 +19,7 @@ from sso.accounts.login.messages import (
     WRONG_PASSKEY,
     WRONG_PASSWORD,
     mail_code,
+    mask_email,
     next_mail_text,
     retry_message,
     wrong_code_message,
@@ -91,8 +92,8 @@ def login_pages(
         session = await visitor.session(may_accept=True)
         if session and (flow is None or flow.accepts(session)):
             return continue_in(session, flow.continue_path if flow else safe_next(next_path))
-        notice = await signed_out_notice(sessions) if session is None else None if session.is_proven else PROVE_AGAIN
-        return await login_form.show(flow, next_path, notice=notice)
+        proof = PROVE_AGAIN if session and flow and flow.lacks_proof(session) else None
+        return await login_form.show(flow, next_path, notice=proof if session else await signed_out_notice(sessions))
 
     @routes.post("/login")
     async def login() -> Response:
@@ -211,7 +212,10 @@ def login_pages(
             await sessions.drop_challenge(visit)
             flow = await find_flow(form.get("next"))
             # The sign-in form is shown, and the earlier session goes on.
-            if session.must_enrol or (flow and not flow.accepts(session)):
+            refusing = flow if flow and not flow.accepts(session) else None
+            if refusing:
+                await refusing.use_another_account(session)
+            if refusing or session.must_enrol:
                 delete_cookie(response, VISIT_COOKIE)
                 return response
         elif session:
@@ -291,9 +295,3 @@ def login_pages(
         return completion.redirect(session, await flow.complete(session))
 
     return routes
-
-
-def mask_email(login: str) -> str:
-    """Returns the first letter and the domain: ``a…@example.com``."""
-    name, _, domain = login.rpartition("@")
-    return f"{name[:1]}…@{domain}"

@@ -15,7 +15,7 @@ from sso.db.errors import DatabaseError
 from sso.oauth.authorization.authorize import Authorize
 from sso.oauth.authorization.code_at_sign_in import CodeAtSignIn
 from sso.oauth.authorization.response import RedirectTo
-from sso.oauth.authorization.session_rules import accepts
+from sso.oauth.authorization.session_rules import accepts, lacks_proof
 from sso.oauth.clients.branding import site_brand
 from sso.oauth.clients.redirect_uris import Redirect
 from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri
@@ -71,6 +71,12 @@ class SiteLoginFlow(Struct):
 
     def accepts(self, session: Session) -> bool:
         return accepts(self.pending, session)
+
+    def lacks_proof(self, session: Session) -> bool:
+        return lacks_proof(self.pending, session)
+
+    async def use_another_account(self, session: Session) -> None:
+        await self.authorize.decide(self.pending, session, "other")
 
     async def report_stage(self, stage: str) -> None:
         """Does nothing: a client is not notified of the progress of a sign-in."""

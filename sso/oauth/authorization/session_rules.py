@@ -31,9 +31,21 @@ def accepts(pending: PendingAuthorization, session: Session) -> bool:
 
     If not, the user must sign in again.
     """
+    return _accepts_if_proven(pending, session) and _is_proof(pending, session)
+
+
+def lacks_proof(pending: PendingAuthorization, session: Session) -> bool:
+    """Returns whether the session would be accepted if its user had proved who they are."""
+    return _accepts_if_proven(pending, session) and not _is_proof(pending, session)
+
+
+def _accepts_if_proven(pending: PendingAuthorization, session: Session) -> bool:
     is_recent = pending.login_after is None or session.created >= pending.login_after
-    is_proof = session.is_proven or not _needs_proof(pending)
-    return is_recent and is_proof and is_requested_user(pending.request, session)
+    return is_recent and is_requested_user(pending.request, session)
+
+
+def _is_proof(pending: PendingAuthorization, session: Session) -> bool:
+    return session.is_proven or not _needs_proof(pending)
 
 
 def _needs_proof(pending: PendingAuthorization) -> bool:
