@@ -211,7 +211,8 @@ class Settings:
         60,
         count,
         "Successful password checks per account and minute, so that hashing for one account takes little CPU time. A "
-        "burst may exceed this by a few. Known devices are counted separately. 0 means no limit.",
+        "burst may exceed this by a few. Known devices and sign-ins with passkeys are counted separately. 0 means no "
+        "limit.",
     )
     login_queue: int = setting(
         200, count, "Password checks that may wait in a worker. Further logins get 503 with `Retry-After`."

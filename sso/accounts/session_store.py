@@ -205,8 +205,8 @@ class SessionStore:
 
         ``authentication`` says how and when the user has signed in. ``must_enrol``: the session can only be used to set
         up a second factor. ``is_sign_in`` adds it to the user's history; a session that replaces another after a change
-        is not a sign-in. ``success`` has the values of SUCCESS_COLUMNS, if the correct password has not been counted
-        yet. Then ``extension`` replaces the statement, unless the user must do something first.
+        is not a sign-in. ``success`` has the values of SUCCESS_COLUMNS, if the correct password or the passkey has not
+        been counted yet. Then ``extension`` replaces the statement, unless the user must do something first.
 
         Raises InvalidCredentials if the user was revoked since it was read, and TooManyAttempts if a counter of the
         login is blocked. Then the sessions of the cookies have ended, too.

@@ -20,9 +20,10 @@ from sso.config import Settings
 from sso.core.net import SITE_FACTOR, Address, parse_address
 from sso.db.errors import Unavailable
 from sso.services import Services
-from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query, user_id_of
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.conditions import until_true
+from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
@@ -291,3 +292,19 @@ def test_password_without_code_cannot_use_up_the_logins_of_known_devices(limited
             known.set_cookie(owner.cookie(DEVICE) or "", DEVICE)
             statuses = [known.sign_in(login, **fields).status_code for _ in range(4)]
             assert statuses[-1] == 429  # known devices have a limit as well
+
+
+def test_passkeys_have_a_limit_of_their_own(limited: Server) -> None:
+    login, passkey = new_user(limited), new_passkey(limited)
+    with fresh_browser(limited, login) as browser:
+        register(browser, passkey)
+    for status in (303, 303, 303, 429):
+        with Browser(limited) as browser:
+            answer = passkey_sign_in(browser, passkey)
+            assert answer.status_code == status
+            assert browser.is_signed_in == (status == 303)
+    assert 1 <= int(answer.headers["Retry-After"]) <= 61
+    events = "SELECT FROM account_events WHERE kind = 'signed_in' AND detail ->> 'auth' = 'passkey' AND user_id = $1"
+    assert len(query(limited, events, user_id_of(limited, login))) == 3
+    with limited.client() as client:
+        assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()["error"] == "otp required"

@@ -129,13 +129,14 @@ def login_pages(
         flow = await find_flow(next_path)
         try:
             signed_in = await passkeys.sign_in(form.get("credential", ""), visit, client_address())
+            language.use_user_language(signed_in.user.lang)
+            success = password_login.rate_limiter.passkey_columns(signed_in.user)
+            return await finish_login(signed_in, flow, next_path, success)
         except InvalidCredentials:
             return await login_form.show(flow, next_path, problem=WRONG_PASSKEY, status=401)
         except RetryLater as error:
             problem = retry_message(error)
             return await login_form.show(flow, next_path, problem=problem, status=error.status, headers=error.headers)
-        language.use_user_language(signed_in.user.lang)
-        return await finish_login(signed_in, flow, next_path)
 
     @routes.get("/login/code")
     async def code_form() -> Response:
@@ -280,9 +281,11 @@ def login_pages(
             return {"mail_blocked": True, "problem": BLOCKED}
         return {"next_mail": next_mail_text(wait_s)} if wait_s else {}
 
-    async def finish_login(signed_in: SignedIn, flow: LoginFlow | None, next_path: str | None) -> Response:
+    async def finish_login(
+        signed_in: SignedIn, flow: LoginFlow | None, next_path: str | None, success: dict[str, Any] | None = None
+    ) -> Response:
         try:
-            session = await completion.start_session(signed_in)
+            session = await completion.start_session(signed_in, success)
         except AccountClosed as closed:
             return await closed_account.show(closed, next_path)
         return await continue_with(session, flow, next_path)

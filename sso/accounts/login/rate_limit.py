@@ -122,6 +122,18 @@ class LoginRateLimiter:
             "max_logins": self._logins_per_account,
         }
 
+    def passkey_columns(self, user: User) -> dict[str, Any]:
+        """Like `success_columns`, for a sign-in with a passkey, which has a counter of its own."""
+        key = digest(f"passkey logins:{user.login_key}") if self._logins_per_account else None
+        return {
+            "account_key": key,  # refuses the sign-in while it is blocked
+            "logins_key": key,
+            "address_key": None,
+            "site_key": None,
+            "clears": False,
+            "max_logins": self._logins_per_account,
+        }
+
     def _logins_key(self, attempt: LoginAttempt) -> bytes | None:
         return digest(attempt.logins_counter) if self._logins_per_account else None
 

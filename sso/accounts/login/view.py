@@ -92,9 +92,9 @@ class LoginCompletion:
     ) -> Session:
         """Starts a session with a new secret, and ends the sessions of the cookies that the browser sent.
 
-        ``success`` counts a correct password, see `SessionStore.start`. The same statement may complete ``flow``.
-        Sends a sign-in notice if the browser is not known yet. The caller completes no flow with a session whose user
-        must set up a second factor or accept the terms (``is_usable``).
+        ``success`` counts a correct password or a passkey, see `SessionStore.start`. The same statement may complete
+        ``flow``. Sends a sign-in notice if the browser is not known yet. The caller completes no flow with a session
+        whose user must set up a second factor or accept the terms (``is_usable``).
         Raises AccountClosed if the account is going to be deleted, and Banned for a ban of scope "all".
         """
         self._require_not_banned(signed_in.user)
