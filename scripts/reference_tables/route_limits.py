@@ -47,7 +47,9 @@ FAMILIES = {
         "``SSO_RATE_ADMIN``, with reasons and ``at``",
         f"evaluation connections for ``at``; {PARSER}",
     ),
-    "/account": Family("browser session", "none", "password hashing; signature verification"),
+    "/account": Family(
+        "browser session", "60 an hour of each kind of change, for a user", "password hashing; signature verification"
+    ),
     "/account/export": Family("browser session, authenticated recently", "5 an hour for a user", "one for all users"),
     "/api/admin": Family(
         "user JWT with factor, or service client", "``SSO_RATE_ADMIN``", f"management connections; {PARSER}"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sso.accounts.history.change_limit import MAX_CHANGES, WINDOW_S
 from sso.accounts.nickname import InvalidNickname, parse_nickname
 from sso.accounts.profile.choices import countries, languages
 from sso.core.language_names import LANGUAGES
@@ -92,6 +93,20 @@ def test_choices_are_complete() -> None:
     for language in LANGUAGES:
         assert len(countries(language)) == 249  # ISO 3166-1
     assert dict(countries("fr"))["DE"] == "Allemagne"
+
+
+def test_changes_of_one_kind_are_limited(browser: Browser, server: Server, login: str) -> None:
+    form = browser.form("/account/profile") | FIELDS
+    for number in range(MAX_CHANGES):
+        assert browser.post("/account/profile", form | {"nick": f"Ann {number}"}).status_code == 303
+    refused = browser.post("/account/profile", form | {"nick": "Bob"})
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["Retry-After"]) <= WINDOW_S
+    assert "Bitte warte" in refused.text
+    assert stored(server, login)["nick"] == f"Ann {MAX_CHANGES - 1}"
+    # What changes nothing is no change, and other kinds have limits of their own.
+    assert browser.post("/account/profile", form | {"nick": f"Ann {MAX_CHANGES - 1}"}).status_code == 303
+    assert browser.post("/account/email/notices", form | {"enable": "0"}).status_code == 303
 
 
 def test_length_of_a_nickname_is_that_of_its_stored_form() -> None:

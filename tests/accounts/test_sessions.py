@@ -12,6 +12,7 @@ import trio
 
 from sso.accounts.authentication_context import by_password
 from sso.accounts.errors import InvalidCredentials
+from sso.accounts.history.change_limit import MAX_CHANGES
 from sso.accounts.model import LoginOptions
 from sso.core.net import parse_address
 from sso.services import Services
@@ -297,3 +298,18 @@ async def test_sign_in_ends_the_sessions_that_concurrent_ones_left_beyond_the_li
             nursery.start_soon(services.sessions.start, user, by_password(), HERE, "")
     await services.sessions.start(user, by_password(), HERE, "")
     assert len(await services.sessions.list(user.user_id)) == 50
+
+
+def test_sign_out_everywhere_else_is_recorded_often_and_works_more_often(server: Server) -> None:
+    login = new_user(server)
+    with fresh_browser(server, login) as browser, Browser(server) as other:
+        browser.open_account()
+        form = {"csrf": browser.form("/logout")["csrf"]}
+        for _ in range(MAX_CHANGES + 1):
+            assert browser.post("/account/sessions/end-others", form).status_code == 303
+        other.sign_in(login)
+        assert other.is_signed_in
+        assert browser.post("/account/sessions/end-others", form).status_code == 303
+        assert not other.is_signed_in
+    events = "SELECT FROM account_events WHERE kind = 'signed_out_elsewhere' AND user_id = $1"
+    assert len(query(server, events, user_id_of(server, login))) == MAX_CHANGES

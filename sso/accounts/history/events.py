@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any
 
+from sso.accounts.history.change_limit import CHANGES, TooManyChanges
 from sso.accounts.history.store import insert_event, insert_failure
 from sso.db.transaction import Runner, Transaction
 from sso.signals.recording import record_history_signal
@@ -59,6 +60,25 @@ class EventKind(StrEnum):
     DELETION_CANCELLED = "deletion_cancelled"
 
 
+# What a user can do any number of times. What removes something is not limited: nobody can remove more than was added,
+# and a thief of the account must not be able to use up the attempts of the owner.
+_LIMITED = frozenset(
+    (
+        EventKind.SIGNED_OUT_ELSEWHERE,
+        EventKind.PASSWORD_CHANGED,
+        EventKind.PASSWORD_RESET,
+        EventKind.TOTP_ADDED,
+        EventKind.EMAIL_CODES_ON,
+        EventKind.RECOVERY_CODES_CREATED,
+        EventKind.PASSKEY_ADDED,
+        EventKind.IDENTITY_LINKED,
+        EventKind.NOTICES_OFF,
+        EventKind.PROFILE_CHANGED,
+        EventKind.DELETION_REQUESTED,
+    )
+)
+
+
 @contextmanager
 def by_support(actor_id: str) -> Iterator[None]:
     """Within the block, changes of other users are those of support: players do not learn the address of an
@@ -75,13 +95,18 @@ async def record_event(tx: Transaction, user_id: str, kind: EventKind, **detail:
     """Adds an event to the history of the user, with address and browser of the current request. Clients that have a
     stream of signals and know the user are told about a change of a credential.
 
-    Outside a request, a command has caused it. Details are shown to the user; they contain no secrets.
+    Outside a request, a command has caused it. Details are shown to the user; they contain no secrets. Raises
+    TooManyChanges if the user has caused MAX_CHANGES of this kind within an hour.
     """
     from sso.web.request_origin import request_origin  # Quart, which commands that only read do not need
 
     origin = request_origin() if _supporter.get() in (None, user_id) else None
     if origin is None:
         detail = {"by": SUPPORT, **detail}
+    elif kind in _LIMITED and (wait_s := await CHANGES.add(tx, f"{user_id} {kind}")):
+        if kind is EventKind.SIGNED_OUT_ELSEWHERE:  # it protects the account, and works without an entry
+            return
+        raise TooManyChanges(wait_s)
     address, device = origin or ("", "")
     await insert_event(tx, user_id, kind, address, device, detail)
     await record_history_signal(tx, user_id, kind)

@@ -21,9 +21,13 @@ from sso.core.brand import CurrentBrand
 from sso.core.language import Text
 from sso.core.net import Address
 from sso.db.database import Database
+from sso.db.rate_limit import claim_turn
+from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 from sso.web.request import client_address
+
+COPY_PAUSE_S = 3600
 
 log = structlog.get_logger()
 
@@ -135,10 +139,18 @@ class PasskeyAuthentication:
         return owner
 
     async def _report_copy(self, user: User) -> None:
-        """The counter went back: the passkey may have been copied from a damaged or stolen device."""
+        """The counter went back: the passkey may have been copied from a damaged or stolen device.
+
+        The user gets at most one mail in COPY_PAUSE_S.
+        """
         log.warning("passkey.copy_suspected", user_id=user.user_id)
         mail = _copy_mail(self._brand.name)
-        await self._database.transaction(self._outbox.put, user.login, mail, user.lang)
+
+        async def work(tx: Transaction) -> None:
+            if await claim_turn(tx, f"passkey copy:{user.user_id}", COPY_PAUSE_S):
+                await self._outbox.put(tx, user.login, mail, user.lang)
+
+        await self._database.transaction(work)
 
 
 def _is_expected_owner(owner: User, user_id: str, handle: bytes | None) -> bool:
