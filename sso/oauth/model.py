@@ -161,10 +161,15 @@ class TokenRestrictions(NamedTuple):
 
     dpop_jkt: str | None = None  # the thumbprint of the key that it is bound to
     resources: tuple[str, ...] = ()  # the resource servers that it is for; none: the grant names them
+    scopes: tuple[str, ...] = ()  # some of those of the grant; none: all of them
 
     @property
     def resource_text(self) -> str | None:
         return " ".join(self.resources) if self.resources else None
+
+    @property
+    def scope_text(self) -> str | None:
+        return " ".join(self.scopes) if self.scopes else None
 
     def grant_jkt(self, client: Client) -> str | None:
         """Returns the key that refresh tokens are bound to, too, unless the client authenticates (RFC 9449 section 5)

@@ -1,6 +1,7 @@
 """OAuth clients, pending authorizations, codes, grants, tokens and consents."""
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     Column,
@@ -225,6 +226,7 @@ oauth_access_tokens = Table(
     timestamp_column("expires"),
     Column("dpop_jkt", Text),
     text_array_column("resources"),
+    Column("scopes", ARRAY(Text)),  # some of those of the grant; NULL: all of them
     # The token that it was exchanged for. It ends with that one.
     Column("subject_digest", LargeBinary, ForeignKey("oauth_access_tokens.digest", ondelete="CASCADE")),
     Index("ix_oauth_access_tokens_grant_id", "grant_id"),

@@ -16,11 +16,12 @@ from sso.oauth.errors import (
     InvalidDpopProof,
     InvalidGrant,
     InvalidRequest,
+    InvalidScope,
     InvalidTarget,
     UnauthorizedClient,
 )
 from sso.oauth.grant_types.token_request import TokenRequest
-from sso.oauth.model import UNRESTRICTED, Client, TokenRestrictions
+from sso.oauth.model import SCOPES, UNRESTRICTED, Client, TokenRestrictions
 from sso.oauth.tokens.dpop import DpopProof, DpopProofs
 from sso.oauth.tokens.issuer import PresentedRefreshToken, TokenIssuer
 from sso.oauth.tokens.store import RotationResult, TokenStore
@@ -66,6 +67,8 @@ class RefreshTokenGrant:
         client = self._clients.cached(presented.client_id) or await self._clients.read(presented.client_id)
         if client is None:
             raise _invalid_refresh_token("strict")
+        if request.scope and client.rules.is_standard:  # in §4.2 there is no scope, so it is ignored
+            restrictions = restrictions._replace(scopes=_requested_scopes(request.scope))
         successors, *others = successor_tokens(
             self._keyring, presented, idempotency_key, restrictions, rotates=client.rules.rotates_refresh_tokens
         )
@@ -96,7 +99,7 @@ class RefreshTokenGrant:
         issued = result.issued
         if not result.client.rules.rotates_refresh_tokens:
             issued = issued._replace(current_token_id=None)  # the client keeps the refresh token that it has
-        return await self._token_issuer.token_response(issued, successors.access_token)
+        return await self._token_issuer.token_response(issued, successors.access_token, restrictions.scopes)
 
     async def _use_proof(
         self,
@@ -168,6 +171,8 @@ class RefreshTokenGrant:
             return InvalidTarget("resource: expected some of those of the authorization request")
         if result.ban:
             return BannedUser(result.ban)
+        if result.grant_valid and result.is_current and not result.scopes_match:
+            return InvalidScope("scope: expected some of the scopes of the authorization request")
         if result.grant_exists and result.grant_valid:
             # The token was already replaced, so two parties hold it: one of them may be a thief.
             log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])
@@ -186,6 +191,12 @@ class RefreshTokenGrant:
         if client is None or self._clients.authenticate(client, credentials, request.redirect_uri) is None:
             raise InvalidClient(credentials.scheme)
         return client.profile
+
+
+def _requested_scopes(text: str) -> tuple[str, ...]:
+    """Returns the scopes in the order of ``SCOPES``, those that do not exist at the end."""
+    names = [name for name in text.split(" ") if name]
+    return tuple(dict.fromkeys([scope for scope in SCOPES if scope in names] + names))
 
 
 def _must_retry(result: RotationResult, client: Client, redirect_uri: str) -> bool:

@@ -51,7 +51,7 @@ class UserJwtExchange:
         """Returns a user JWT. Only a first-party client may bind it to a device, which gives it the device's rights."""
         access = await require_access_token(self._token_store, access_token)
         # A resource server must not get the rights of its caller, and a client that registered itself no user JWT.
-        if access.resources or access.act or access.is_registered:
+        if access.resources or access.act or access.is_registered or "openid" not in access.scopes:
             raise InvalidAccessToken
         self._used_factor.check(second_factor=has_second_factor(access.auth))
         source = ExchangeSource(

@@ -14,8 +14,9 @@ REVOKE_ACCESS_TOKEN = Statement(
 )
 FIND_ACCESS_TOKEN = BatchStatement(
     f"""WITH {CLOCK}
-    SELECT item.n, u.user_id, {USER_CLAIMS}, u.phone_verified, u.valid_from, g.scopes,
-        c.client_id, c.profile, c.first_party, c.registered_by <> '' AS is_registered,
+    SELECT item.n, u.user_id, {USER_CLAIMS}, u.phone_verified, u.valid_from,
+        coalesce(a.scopes, g.scopes) AS scopes, c.client_id, c.profile, c.first_party,
+        c.registered_by <> '' AS is_registered,
         CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now, g.auth_time, g.auth,
         g.redirect_uri = '' AS is_of_device, a.dpop_jkt, a.resources, g.claims, g.act
     FROM clock, {{items}}
@@ -39,8 +40,8 @@ INTROSPECT = BatchStatement(
         found.auth, found.auth_time, found.act, c.application_id = item.application_id AS is_of_application,
         CAST(floor(extract(epoch FROM found.expires)) AS bigint) AS exp
     FROM {{items}} CROSS JOIN LATERAL (
-        SELECT g.client_id, g.user_id AS sub, g.scopes, a.expires, a.dpop_jkt, a.resources, g.auth, g.auth_time,
-            g.act
+        SELECT g.client_id, g.user_id AS sub, coalesce(a.scopes, g.scopes) AS scopes, a.expires, a.dpop_jkt,
+            a.resources, g.auth, g.auth_time, g.act
         FROM oauth_access_tokens a JOIN oauth_grants g ON g.id = a.grant_id JOIN users u ON u.user_id = g.user_id
         WHERE a.digest = item.digest AND NOT u.disabled AND g.issued >= u.valid_from
             AND ban_in_force(u.bans, ARRAY[item.application_id]) IS NULL

@@ -64,8 +64,9 @@ _LOCK_USER = Statement(
 )
 _LOCK_CLIENT = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR KEY SHARE")
 _LOCK_SUBJECT = Statement(
-    """SELECT a.digest, g.id AS grant_id, g.user_id, g.client_id, c.application_id, g.scopes, g.act, g.auth, a.dpop_jkt,
-        a.resources, ban_in_force(u.bans, ARRAY[c.application_id, CAST(:application_id AS int)]) AS ban
+    """SELECT a.digest, g.id AS grant_id, g.user_id, g.client_id, c.application_id,
+        coalesce(a.scopes, g.scopes) AS scopes, g.act, g.auth, a.dpop_jkt, a.resources,
+        ban_in_force(u.bans, ARRAY[c.application_id, CAST(:application_id AS int)]) AS ban
     FROM oauth_access_tokens a JOIN oauth_grants g ON g.id = a.grant_id JOIN users u ON u.user_id = g.user_id
     JOIN oauth_clients c ON c.client_id = g.client_id
     WHERE a.digest = :digest AND a.expires > now() AND NOT u.disabled AND g.issued >= u.valid_from AND NOT c.disabled

@@ -45,16 +45,23 @@ class TokenIssuer:
         self._refresh_verifier = Verifier(typ=REFRESH_TOKEN, issuer=issuer)
         self._id_verifier = Verifier(typ=ID_TOKEN, issuer=issuer)
 
-    async def token_response(self, issued: IssuedTokens, access_token: str) -> dict[str, Any]:
-        """Returns the successful response of the token endpoint (RFC 6749 section 5.1)."""
-        response = {
-            "access_token": await self._access_token(issued, access_token),
-            "id_token": await self._id_token(issued),
-            "token_type": "DPoP" if issued.dpop_jkt else "Bearer",
-            "expires_in": issued.access_exp - issued.now,
-        }
+    async def token_response(
+        self, issued: IssuedTokens, access_token: str, scopes: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Returns the successful response of the token endpoint (RFC 6749 section 5.1).
+
+        ``scopes`` are those of the access token and the ID token; none: all of the grant. The refresh token keeps all.
+        """
+        narrowed = issued._replace(scopes=scopes) if scopes else issued
+        response: dict[str, Any] = {"access_token": await self._access_token(narrowed, access_token)}
+        if "openid" in narrowed.scopes:
+            response["id_token"] = await self._id_token(narrowed)
+        response["token_type"] = "DPoP" if issued.dpop_jkt else "Bearer"
+        response["expires_in"] = issued.access_exp - issued.now
         if issued.current_token_id is not None:
             response["refresh_token"] = self._refresh_token(issued)
+        if scopes:
+            response["scope"] = " ".join(scopes)
         return response
 
     async def exchange_response(self, issued: IssuedTokens, access_token: str, act: Sequence[str]) -> dict[str, Any]:

@@ -164,6 +164,7 @@ ROTATE = BatchStatement(
                 AS redirect_uri_matches,
             coalesce({_KEY_MATCHES.format("g")}, false) AS key_matches,
             coalesce({_RESOURCES_MATCH.format("g")}, false) AS resources_match,
+            coalesce(string_to_array(item.scopes, ' ') <@ g.scopes, true) AS scopes_match,
             ban_in_force(u.bans, ARRAY[c.application_id]) AS ban,
             coalesce(NOT u.disabled AND ban_in_force(u.bans, ARRAY[c.application_id]) IS NULL
                 AND g.issued >= u.valid_from AND g.head_exp > t AND g.ends > t
@@ -180,6 +181,7 @@ ROTATE = BatchStatement(
         FROM clock, locked_grants, checked s
         WHERE g.id = locked_grants.id AND g.id = s.grant_id AND g.head = s.token_id
             AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid AND s.key_matches AND s.resources_match
+            AND s.scopes_match
         RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.sid, g.ends, g.head,
             g.head_issued, g.head_exp, g.resources, g.claims, t AS issued_at
     ), retried_grants AS (
@@ -191,6 +193,7 @@ ROTATE = BatchStatement(
         FROM clock, checked s JOIN locked_grants ON locked_grants.id = s.grant_id
             JOIN oauth_grants g ON g.id = locked_grants.id
         WHERE s.authenticated AND s.redirect_uri_matches AND s.grant_valid AND s.key_matches AND s.resources_match
+            AND s.scopes_match
             -- Concurrent requests with a token that is not replaced get an access token each.
             AND ((s.token_id = s.new_token_id AND g.head = s.token_id
                 AND NOT EXISTS (SELECT FROM rotated_grants WHERE rotated_grants.n = s.n))
@@ -207,15 +210,15 @@ ROTATE = BatchStatement(
         SELECT * FROM rotated_grants UNION ALL SELECT * FROM retried_grants
     ), new_access_tokens AS (
         -- One access token for each of them, unless a retry gets the same one.
-        INSERT INTO oauth_access_tokens (digest, grant_id, expires, dpop_jkt, resources)
+        INSERT INTO oauth_access_tokens (digest, grant_id, expires, dpop_jkt, resources, scopes)
         SELECT s.access_digest, issued.id, to_timestamp(least(issued_at + s.access_s, issued.ends)), s.dpop_jkt,
-            coalesce(string_to_array(s.resources, ' '), issued.resources)
+            coalesce(string_to_array(s.resources, ' '), issued.resources), string_to_array(s.scopes, ' ')
         FROM issued JOIN checked s ON s.n = issued.n
         ON CONFLICT (digest) DO NOTHING
     )
     SELECT c.*, s.n, s.grant_exists, s.authenticated, s.redirect_uri_matches, s.grant_valid, s.ban,
         s.grant_redirect_uri,
-        s.key_matches, s.resources_match, s.dpop_jkt,
+        s.key_matches, s.resources_match, s.scopes_match, s.dpop_jkt,
         coalesce(string_to_array(s.resources, ' '), issued.resources) AS resources,
         s.snapshot_token_id, s.login, s.nick, s.lang, s.email_verified, s.updated_at, issued.id AS grant_id,
         issued.user_id, issued.scopes, issued.nonce, issued.auth_time, issued.auth, issued.sid, issued.claims,
@@ -234,6 +237,7 @@ ROTATE = BatchStatement(
         "dpop_jkt": "text",
         "grant_jkt": "text",
         "resources": "text",
+        "scopes": "text",
         "new_token_id": "text",
         "access_digest": "bytea",
         "access_s": "bigint",

@@ -68,6 +68,7 @@ class RotationResult(Struct, frozen=True):
     grant_valid: bool
     key_matches: bool
     resources_match: bool
+    scopes_match: bool
     is_current: bool  # the token is the newest one of the grant
     lost_race: bool  # all checks passed, but a concurrent transaction rotated the token first
     issued: IssuedTokens | None
@@ -168,6 +169,7 @@ class TokenStore:
             dpop_jkt=restrictions.dpop_jkt,
             grant_jkt=restrictions.grant_jkt(client),
             resources=restrictions.resource_text,
+            scopes=restrictions.scope_text,
             new_token_id=successors.token_id,
             access_digest=digest(successors.access_token),
             access_s=lifetimes.access_s,
@@ -238,7 +240,7 @@ def _refused_code(row: Row) -> RefusedCode:
 def _rotation_result(row: Row, token_id: str) -> RotationResult:
     issued = IssuedTokens.from_row(row) if row["grant_id"] is not None else None
     checks_passed = row["authenticated"] and row["redirect_uri_matches"] and row["grant_valid"] and row["key_matches"]
-    checks_passed = checks_passed and row["resources_match"]
+    checks_passed = checks_passed and row["resources_match"] and row["scopes_match"]
     is_current = row["snapshot_token_id"] == token_id
     return RotationResult(
         client=Client.from_row(row),
@@ -249,6 +251,7 @@ def _rotation_result(row: Row, token_id: str) -> RotationResult:
         grant_valid=row["grant_valid"],
         key_matches=row["key_matches"],
         resources_match=row["resources_match"],
+        scopes_match=row["scopes_match"],
         is_current=is_current,
         lost_race=issued is None and checks_passed and is_current,
         issued=issued,

@@ -49,6 +49,8 @@ def successor_tokens(
     source = f"{presented.grant_id} {presented.token_id} {idempotency_key}"
     if restrictions != UNRESTRICTED:
         source += f" {restrictions.dpop_jkt} {restrictions.resource_text}"
+    if restrictions.scopes:
+        source += f"\n{restrictions.scope_text}"  # no resource has a line break
     macs = zip(keyring.macs("oauth access token", source), keyring.macs("oauth refresh token", source), strict=False)
     return [SuccessorTokens(_text(access), _text(refresh), RETRY_S) for access, refresh in macs]
 

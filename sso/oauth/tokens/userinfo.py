@@ -38,7 +38,7 @@ async def require_bound_token(
 
 
 def userinfo_claims(access: AccessToken) -> dict[str, Any]:
-    if "openid" not in access.scopes:  # an exchanged token, whose client wanted less
+    if "openid" not in access.scopes:  # an exchanged or a refreshed token, whose client wanted less
         raise MissingOpenidScope
     claims: dict[str, Any] = {"status": "ok", "sub": access.user_id, **scope_claims(access)}
     claims |= requested_claims(access, "userinfo", phone_verified=access.phone_verified)
