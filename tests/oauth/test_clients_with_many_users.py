@@ -26,6 +26,8 @@ ADD_GRANTS = """WITH grants AS (
     )
     INSERT INTO oauth_access_tokens (digest, grant_id, expires)
     SELECT sha256(CAST(id AS bytea)), id, now() + interval '1 day' FROM grants"""
+ADD_SITE_SESSIONS = """INSERT INTO oauth_site_sessions (sid, client_id, user_id, expires)
+    SELECT 'sid' || n, $1, $2, now() + interval '1 day' FROM generate_series(1, CAST($3 AS int)) n"""
 COUNT = "SELECT count(*) FROM oauth_grants WHERE client_id = $1"
 WAITING = """SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
     AND wait_event_type = 'Lock' AND query LIKE '%DELETE FROM oauth_grants%'"""
@@ -99,3 +101,35 @@ def test_grants_are_revoked_in_the_order_in_which_they_are_locked(server: Server
             until(lambda: query(server, WAITING)[0]["count"])
             query(server, second)
         assert answer.result().status_code == 200
+
+
+@pytest.mark.parametrize("send", [change({"disabled": True}), delete], ids=["disable", "delete"])
+def test_sign_outs_do_not_wait_while_the_grants_of_many_users_end(
+    server: Server, root: Administrator, send: Change
+) -> None:
+    """They store notifications for the client, for which they need its row."""
+    site = new_client(server, MAX_USUAL_USERS + 1)
+    last = f"SELECT FROM oauth_grants WHERE client_id = '{site.client_id}' ORDER BY id DESC LIMIT 1 FOR UPDATE"
+    notify = f"SELECT FROM oauth_clients WHERE client_id = '{site.client_id}' FOR KEY SHARE NOWAIT"
+    with ThreadPoolExecutor(1) as pool:
+        with locked_by_another_transaction(server.settings["SSO_DATABASE_URL"], last):
+            answer = pool.submit(send, root, site.client_id)
+            until(lambda: query(server, WAITING)[0]["count"])
+            query(server, notify)
+            assert query(server, COUNT, site.client_id)[0]["count"] == 1  # the others have ended already
+        assert answer.result().status_code == 200
+    assert query(server, COUNT, site.client_id)[0]["count"] == 0
+
+
+def test_everything_that_a_client_knows_of_many_users_ends_with_it(server: Server, root: Administrator) -> None:
+    site = new_client(server, 1)
+    query(server, ADD_SITE_SESSIONS, site.client_id, user_id_of(server, new_browser(server).login), MAX_USUAL_USERS + 1)
+    assert delete(root, site.client_id).status_code == 200
+    assert query(server, "SELECT FROM oauth_site_sessions WHERE client_id = $1", site.client_id) == []
+
+
+def test_refused_deletion_ends_no_grants(server: Server, root: Administrator) -> None:
+    site = new_client(server, MAX_USUAL_USERS + 1)
+    refused = root.request("DELETE", f"/clients/{site.client_id}", headers={"If-Match": '"other"'})
+    assert refused.status_code == 412
+    assert query(server, COUNT, site.client_id)[0]["count"] == MAX_USUAL_USERS + 1
