@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY
 
-revision = "0077"
-down_revision = "0076"
+revision = "0078"
+down_revision = "0077"
 oldest_program = "0049"
 
 
