@@ -26,9 +26,13 @@ def test_program_verifies_a_player_and_asks_for_a_rule(
     subprocess.run(["bash", "-ec", command], cwd=tmp_path, check=True, timeout=200)
     for name, expected in (("ann", "ann may kick"), ("bob", "bob may not kick"), ("forged", "refused: malformed")):
         jwt = players[name]["Authorization"].removeprefix("Bearer ")
-        environment = clean_environment() | {"CLIENT_SECRET": SECRET}
-        run = ["mono", "server.exe", server.base_url, jwt]
-        done = subprocess.run(
-            run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200, check=True
-        )
-        assert done.stdout.strip() == expected
+        answers = (answer(server, jwt, tmp_path) for _ in range(5))
+        # The library waits 5 seconds for the keys, in which Mono may not have started on a busy machine.
+        assert next(text for text in answers if text != "refused: unavailable") == expected
+
+
+def answer(server: Server, jwt: str, folder: Path) -> str:
+    environment = clean_environment() | {"CLIENT_SECRET": SECRET}
+    run = ["mono", "server.exe", server.base_url, jwt]
+    done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=200, check=True)
+    return done.stdout.strip()
