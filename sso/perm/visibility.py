@@ -1,17 +1,24 @@
 """The applications, projects and groups that a caller may see, for lists of the management API."""
 
+from collections.abc import Iterable, Iterator
+
 from msgspec import Struct
 
 from sso.core.ban import ban_in_force
 from sso.db.database import Database
-from sso.perm.authorization import Authorizer, missing_sections, rights_of
+from sso.db.transaction import Row, run_pure
+from sso.perm.authorization import Authorizer, CallerRights, missing_sections, rights_of
 from sso.perm.caller import Caller
+from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.records import OwnRecord, Schema
 from sso.perm.engine.required_rights import ROOT_RULES, Operation, is_allowed
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.secret_rights import secret_rights
 from sso.perm.stores.record_lists import record_exists
 from sso.perm.stores.user_data import has_own_secret_data, has_secret_rights, read_secret_data
+
+FEW_ROWS = 50  # applications whose secret data are computed without a thread
 
 
 class Visible(Struct, frozen=True):
@@ -103,17 +110,9 @@ class Visibility:
         central = rights.granted.central
         projects = [access.project.id for access in central.projects]
         rows = await read_secret_data(self._database, caller.user_id, projects, central_only=everything)
-        user, ids = await self._authorizer.user_facts(caller), set()
-        for row in rows:
-            application_id, project_id = row["application_id"], row["project_id"]
-            is_banned = ban_in_force(user.bans, caller.now, (application_id,), (project_id,) if project_id else ())
-            has_own = not (is_banned or user.user.cannot_administer or caller.second_factor_missing)
-            own = OwnRecord(secret_data=(has_own and row["own_secret_data"]) or {})
-            secret = secret_rights(Schema(secret_data=row["secret_data"]), own, caller.now)
-            granted = rights_of(caller, central, application_id, secret)
-            if is_allowed(operation, granted, project_id=project_id, application_id=application_id):
-                ids.add(application_id)
-        return Visible(everything, frozenset(ids))
+        facts = await self._authorizer.user_facts(caller)
+        work = caller, facts, central, operation, rows
+        return Visible(everything, await run_pure(self._database, len(rows) > FEW_ROWS, _allowed_applications, *work))
 
     async def sections(self, caller: Caller, application_id: int) -> frozenset[str]:
         """Returns the sections of all users' data at an application that the caller may read. It need not exist."""
@@ -142,16 +141,31 @@ class Visibility:
         return any(access.project.id == project_id for access in rights.granted.central.projects)
 
     async def groups(self, caller: Caller, operation: Operation) -> Visible:
-        """Returns the groups on which the caller may do the operation."""
+        """Returns the groups on which the caller may do the operation, which needs a rule at the group."""
         rights = await self._authorizer.caller_rights(caller)
-        groups = (
-            (access.project.id, group.id)
-            for access in rights.granted.central.projects
-            for group in access.project.groups
-        )
-        allowed = frozenset(
-            group_id
-            for project_id, group_id in groups
-            if rights.allow(operation, project_id=project_id, group_id=group_id)
-        )
-        return Visible(rights.allow(operation), allowed)
+        return Visible(rights.allow(operation), frozenset(_allowed_groups(rights, operation)))
+
+
+def _allowed_groups(rights: CallerRights, operation: Operation) -> Iterator[str]:
+    """Returns those of the groups with rules for the caller on which the caller may do the operation."""
+    for access in rights.granted.central.projects:
+        for group_id in (scope.resource for scope in access.scopes if scope.level == "groups"):
+            if rights.allow(operation, project_id=access.project.id, group_id=group_id):
+                yield group_id
+
+
+def _allowed_applications(
+    caller: Caller, facts: PermissionFacts, central: EffectivePermissions, operation: Operation, rows: Iterable[Row]
+) -> frozenset[int]:
+    """Returns those of the applications in ``rows`` on which the caller may do the operation."""
+    ids = set()
+    for row in rows:
+        application_id, project_id = row["application_id"], row["project_id"]
+        is_banned = ban_in_force(facts.bans, caller.now, (application_id,), (project_id,) if project_id else ())
+        has_own = not (is_banned or facts.user.cannot_administer or caller.second_factor_missing)
+        own = OwnRecord(secret_data=(has_own and row["own_secret_data"]) or {})
+        secret = secret_rights(Schema(secret_data=row["secret_data"]), own, caller.now)
+        granted = rights_of(caller, central, application_id, secret)
+        if is_allowed(operation, granted, project_id=project_id, application_id=application_id):
+            ids.add(application_id)
+    return frozenset(ids)

@@ -5,6 +5,7 @@ application, service or group, it covers only that resource, with its rules for 
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -43,13 +44,17 @@ class AccessScope(Struct, frozen=True):
     rules: Mapping[str, tuple[RuleSource, ...]]
 
 
-class ProjectAccess(Struct, frozen=True):
+class ProjectAccess(Struct, frozen=True, dict=True):
     project: ProjectFacts
     roles: tuple[MembershipRole, ...]
     scopes: tuple[AccessScope, ...]
 
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, str], AccessScope]:
+        return {(scope.level, scope.resource): scope for scope in self.scopes}
+
     def scope(self, level: str, resource: str = "") -> AccessScope | None:
-        return next((scope for scope in self.scopes if scope.level == level and scope.resource == resource), None)
+        return self._by_place.get((level, resource))
 
 
 def compute_project_access(

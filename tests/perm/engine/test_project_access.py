@@ -1,10 +1,14 @@
 """Project access: roles at a project and its resources, and users whom a project excludes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sso.perm.engine.compiled_application import compile_application
+from sso.perm.engine.facts import ProjectFacts
+from sso.perm.engine.project_access import AccessScope, ProjectAccess
 from sso.perm.stores import builtin_roles
 from tests.perm.evaluation import GROUP_A, GROUP_B, NOW, Evaluation, application_of, evaluate_with, role_giving
 
@@ -191,3 +195,20 @@ def test_membership_role_ends_with_the_window_of_its_condition() -> None:
 def test_membership_role_that_does_not_exist_gives_nothing() -> None:
     assert member(member={"project": ["gone", "all"]}).roles() == ["p/all"]
     assert member(member={"project": ["gone"]}).roles() == []
+
+
+def test_scopes_of_a_large_project_are_searched_once() -> None:
+    """Each of thousands of groups and applications is looked up for a list of those that a caller may see."""
+
+    class Scopes(tuple[AccessScope, ...]):
+        searches = 0
+
+        def __iter__(self) -> Iterator[AccessScope]:
+            Scopes.searches += 1
+            return super().__iter__()
+
+    scopes = Scopes(AccessScope("groups", group_id, {}) for group_id in (GROUP_A, GROUP_B))
+    access = ProjectAccess(ProjectFacts("p"), (), scopes)
+    found = [access.scope(*place) for place in (("groups", GROUP_B), ("groups", GROUP_A), ("services", GROUP_A))]
+    assert ([scope and scope.resource for scope in found], Scopes.searches) == ([GROUP_B, GROUP_A, None], 1)
+    assert replace(access, scopes=()).scope("groups", GROUP_A) is None
