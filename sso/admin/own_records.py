@@ -29,7 +29,6 @@ _OPERATIONS: Mapping[tuple[str, str], Operation] = {
     ("GET", _MEMBER): Operation.MEMBERSHIP_GET,
     ("PATCH", _MEMBER): Operation.MEMBERSHIP_SAVE,
     ("DELETE", _MEMBER): Operation.MEMBERSHIP_SAVE,
-    ("GET", "/groups"): Operation.PROJECT_GET,
     ("POST", "/groups"): Operation.GROUP_SAVE,
     ("GET", "/groups/<group_id>"): Operation.GROUP_GET,
     ("PATCH", "/groups/<group_id>"): Operation.GROUP_ACCESS,
@@ -55,7 +54,8 @@ class OwnRecords:
 
     def __init__(self, access: OwnAccess = NO_ACCESS) -> None:
         self._access = access
-        self.projects = access.projects
+        self.groups = access.groups
+        self.projects = access.projects or access.groups
         self.applications = access.applications or access.creates_applications
 
     def __bool__(self) -> bool:
@@ -69,6 +69,8 @@ class OwnRecords:
         match route.method, route.path:
             case "GET", "/projects":
                 return access.projects
+            case "GET", "/groups":
+                return access.groups
             case "GET", "/applications":
                 return access.applications
             case "POST", "/applications":

@@ -52,7 +52,7 @@ class NoBrowserSession(Exception):
 
 
 class NotAnAdministrator(Exception):
-    """The user has no right of the management API, and no project or application to manage."""
+    """The user has no right of the management API, and no project, application or group to manage."""
 
 
 class SecondFactorNeeded(Exception):

@@ -37,13 +37,14 @@ class OwnAccess(Struct, frozen=True):
 
     projects: bool = False  # the caller may see some
     applications: bool = False
+    groups: bool = False
     creates_applications: bool = False  # in one of the caller's projects, or in none
     operations: frozenset[Operation] = frozenset()  # at the project, application and group of the request
     readable: frozenset[str] = frozenset()  # sections of all users' data at the application
     writable: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        return self.projects or self.applications or self.creates_applications
+        return self.projects or self.applications or self.groups or self.creates_applications
 
 
 NO_ACCESS = OwnAccess()
@@ -91,6 +92,7 @@ class Visibility:
         return OwnAccess(
             bool(await self.projects(caller, Operation.PROJECT_GET)),
             bool(await self.applications(caller, Operation.APPLICATION_GET)),
+            any(_allowed_groups(rights, Operation.GROUP_GET)),
             any(
                 rights.allow(Operation.APPLICATION_CREATE_IN_PROJECT, project_id=access.project.id)
                 for access in rights.granted.central.projects

@@ -1,5 +1,6 @@
 """Users without rights who manage a project or an application of their own: the console shows them these alone."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,6 +72,58 @@ def test_manager_of_a_group_changes_its_users_and_nothing_else(studio: Studio, p
         assert "saved" in browser.act(path, users=member.user_id)
         answer = browser.submit(path, title="Mine")
         assert (answer.status_code, 'value="Mine"' in answer.text) == (403, True)
+
+
+def test_manager_of_a_group_who_may_not_see_its_project_finds_the_group(studio: Studio, project: str) -> None:
+    member, group, other = studio.user(), studio.group(project), studio.group(project)
+    studio.join(project, member, groups={group: ["group_admin"]})
+    base = f"/console/projects/{project}"
+    path = f"{base}/groups/{group}"
+    with ConsoleBrowser(studio.server, member) as browser:
+        assert "/console" in browser.open_account().text
+        links = open_all_links(browser)
+        assert {"/console/projects", f"{base}/groups", path, f"{base}/tester?group_id={group}"} <= links
+        assert not links & {base, f"{base}/services", f"{base}/settings", f"{base}/groups/{other}", f"{path}/delete"}
+        browser.open(path)
+        assert "saved" in browser.act(path, users=member.user_id, title_1="Beta", **{"condition_1:value:1": "beta"})
+        browser.open(f"{base}/tester")
+        browser.submit(f"{base}/tester", group_id=group, tags="beta")
+        assert "<strong>Yes.</strong>" in browser.page.text
+        assert f'href="{path}"' in browser.open("/console/search", params={"q": group})
+        for hidden in (base, f"{base}/services", f"{base}/settings", f"{base}/groups/new", "/console/users"):
+            assert browser.get(hidden).status_code == 403, hidden
+        assert browser.get(f"{base}/groups/{other}").status_code == 404
+        assert browser.get(f"/console/projects/{studio.project()}/groups").status_code == 404
+
+
+def test_manager_of_groups_who_may_not_see_their_project_deletes_one(studio: Studio, project: str) -> None:
+    member, group = studio.user(), studio.group(project)
+    studio.role(1, "group_keeper", project={"can_manage_groups": {"value": True}})
+    studio.join(project, member, project=["group_keeper", "group_admin"])
+    path = f"/console/projects/{project}/groups/{group}"
+    with ConsoleBrowser(studio.server, member) as browser:
+        assert f"{path}/delete" in open_all_links(browser)
+        studio.group(project)  # the list of groups follows
+        assert "deleted" in browser.delete(f"{path}/delete")
+
+
+def test_manager_of_a_group_who_sees_another_project_finds_the_group(studio: Studio, project: str) -> None:
+    member, group, other = studio.user(), studio.group(project), studio.project()
+    studio.join(project, member, groups={group: ["group_admin"]})
+    studio.join(other, member, project=["viewer"])
+    with ConsoleBrowser(studio.server, member) as browser:
+        links = open_all_links(browser)
+    assert {f"/console/projects/{other}", f"/console/projects/{project}/groups/{group}"} <= links
+
+
+def open_all_links(browser: ConsoleBrowser) -> set[str]:
+    """Opens the console and every page that its pages link to. Returns their paths."""
+    opened, found = set[str](), {"/console"}
+    while found:
+        path = found.pop()
+        opened.add(path)
+        found |= set(re.findall(r'href="(/console[^"#]*)"', browser.open(path))) - opened
+    return opened
 
 
 def test_viewer_of_a_project_has_no_buttons_and_sends_no_forms(studio: Studio, project: str) -> None:

@@ -34,9 +34,31 @@ def project_page(project: dict[str, Any], tab: str, title: str = "", *above: tup
     return {"title": title or name, "crumbs": crumbs, "project": project, "base": base, "tab": tab}
 
 
+def group_page(
+    project: dict[str, Any], project_id: str, tab: str, title: str = "", *above: tuple[str, str]
+) -> dict[str, Any]:
+    """Like `project_page`, also for a project that `find_project` hides."""
+    if project:
+        return project_page(project, tab, title, *above)
+    title = title or {"groups": "Groups", "tester": "Condition tester"}[tab]
+    return {"title": title, "crumbs": above, "project": project, "base": path_of(project_id), "tab": tab}
+
+
 async def read_project(visit: ConsoleVisit, project_id: str) -> dict[str, Any]:
     project: dict[str, Any] = await visit.data("GET", PROJECT, project_id=project_id)
     return project
+
+
+async def find_project(visit: ConsoleVisit, project_id: str) -> dict[str, Any]:
+    """Returns {} to those who may manage groups of the project and not see the project itself.
+
+    Raises NotFound or Forbidden.
+    """
+    if visit.own.groups and not visit.may("GET", PROJECT):
+        query = {"project_id": project_id, "limit": "1"}
+        if await visit.data("GET", "/groups", query=query):
+            return {}
+    return await read_project(visit, project_id)
 
 
 async def groups_of(visit: ConsoleVisit, project_id: str) -> list[dict[str, Any]]:

@@ -11,7 +11,16 @@ from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.form_values import read_text, split_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
-from sso.console.projects.frame import applications_of, group_choices, name_of, path_of, project_page, read_project
+from sso.console.projects.frame import (
+    applications_of,
+    find_project,
+    group_choices,
+    group_page,
+    name_of,
+    path_of,
+    project_page,
+    read_project,
+)
 from sso.console.projects.group_form import GROUP_FORM, member_fields, read_conditions, read_users
 from sso.console.sections import PROJECTS
 from sso.console.tester_pages import add_tester
@@ -62,9 +71,10 @@ async def _read_stored(visit: ConsoleVisit, variables: Variables) -> StoredRecor
 
 
 async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
-    group, project = stored.data, await read_project(visit, variables["project_id"])
-    base, path = path_of(project["id"]), group_path(project["id"], variables["group_id"])
-    names = {str(item["application_id"]): item["name"] for item in await applications_of(visit, project["id"])}
+    project_id = variables["project_id"]
+    group, project = stored.data, await find_project(visit, project_id)
+    base, path = path_of(project_id), group_path(project_id, variables["group_id"])
+    names = {str(item["application_id"]): item["name"] for item in await applications_of(visit, project_id)}
     uses = [
         f"{'The role' if use['action'] == 'grant' else 'The block of the role'} {use['role']} at "
         f"{names.get(use['application_id'], 'application ' + use['application_id'])}, for its users."
@@ -72,7 +82,9 @@ async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Va
     ]
     who = f"{count_text(len(group['users']), 'user')} and {count_text(len(group['conditions']), 'condition')}"
     undo = "You can undo this in the audit trail: the group comes back with its users, conditions and roles."
-    crumbs = [(base, name_of(project)), (f"{base}/groups", "Groups"), (path, group["title"])]
+    crumbs = [(f"{base}/groups", "Groups"), (path, group["title"])]
+    if project:
+        crumbs.insert(0, (base, name_of(project)))
     return Consequences(group["title"], [f"The group, with {who}.", *uses], undo, path, crumbs)
 
 
@@ -90,7 +102,8 @@ DELETION = DeletionPage(
 
 
 async def _list_values(visit: ConsoleVisit, variables: Variables) -> Record:
-    return project_page(await read_project(visit, variables["project_id"]), "groups")
+    project_id = variables["project_id"]
+    return group_page(await find_project(visit, project_id), project_id, "groups")
 
 
 async def _form_values(visit: ConsoleVisit, variables: Variables) -> Record:
@@ -103,10 +116,10 @@ async def _query(_visit: ConsoleVisit, filters: Mapping[str, str], variables: Va
 
 
 async def _tester(visit: ConsoleVisit, variables: Variables) -> tuple[Record, Form]:
-    project = await read_project(visit, variables["project_id"])
-    choices = await group_choices(visit, variables["project_id"])
+    project_id = variables["project_id"]
+    project, choices = await find_project(visit, project_id), await group_choices(visit, project_id)
     form = {name: request.args.get(name, "") for name in ("group_id", "user")}
-    return {**project_page(project, "tester"), "group_choices": choices}, form
+    return {**group_page(project, project_id, "tester"), "group_choices": choices}, form
 
 
 def group_path(project_id: str, group_id: str) -> str:
@@ -146,11 +159,11 @@ async def _body(visit: ConsoleVisit, form: Form, _variables: Variables, record: 
 
 
 async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
-    project = await read_project(visit, variables["project_id"])
-    base = path_of(project["id"])
+    project_id = variables["project_id"]
+    project, above = await find_project(visit, project_id), (f"{path_of(project_id)}/groups", "Groups")
     uses = uses_of(project, variables["group_id"])
     return {
-        **project_page(project, "groups", record.values["title"], (f"{base}/groups", "Groups")),
+        **group_page(project, project_id, "groups", record.values["title"], above),
         **await condition_page(visit, [item["condition"] for item in record.values["conditions"]]),
         "use_names": await visit.names({"application": [use["application_id"] for use in uses]}),
         "members": member_fields(record.values["users"], record.values["logins"]),
@@ -160,7 +173,7 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
 
 def uses_of(project: dict[str, Any], group_id: str) -> list[dict[str, str]]:
     """Returns the roles of applications that the project grants to the group or revokes from it."""
-    services = project["settings"].get("services", {})
+    services = project.get("settings", {}).get("services", {})
     return [
         {"application_id": application_id, "role": item["role"], "action": item["action"]}
         for application_id, service in services.items()

@@ -29,9 +29,19 @@ def project_pages(console: ConsoleView) -> Blueprint:
     add_editor(console, routes, SETTINGS)
     removed = FilterChoice("removed", "Status", (("1", "Removed"),))
     projects = ListPage(
-        PROJECTS, "/projects", "projects", "projects/list.html", CSV_COLUMNS, choices=(removed,), default_sort="title"
+        PROJECTS,
+        "/projects",
+        "projects",
+        "projects/list.html",
+        CSV_COLUMNS,
+        choices=(removed,),
+        default_sort="title",
+        page=_list_values,
+        opens=False,
     )
-    add_list(console, routes, projects)
+    show_projects = add_list(console, routes, projects)
+    groups = ListPage(PROJECTS, "/groups", "groups", "projects/groups.html", path="/all-groups", page=_groups_values)
+    show_groups = add_list(console, routes, groups)
 
     create = FormPage(
         PROJECTS,
@@ -47,6 +57,13 @@ def project_pages(console: ConsoleView) -> Blueprint:
     add_form(console, routes, create)
     add_deletion(console, routes, DELETION)
 
+    @routes.get("")
+    async def list_projects() -> Response:
+        """Those who may manage groups, and see no project, see their groups."""
+        visit = await console.open(PROJECTS)
+        show = show_projects if visit.may("GET", "/projects") else show_groups
+        return await show(visit, {})
+
     @routes.get("/choose")
     async def choose() -> Response:
         """Opens the project that was chosen on the page of a user, ready to add the user."""
@@ -56,6 +73,14 @@ def project_pages(console: ConsoleView) -> Blueprint:
         return see_other(f"{path_of(project_id)}/members/new?login={quote(login)}" if project_id else PROJECTS.path)
 
     return routes
+
+
+async def _list_values(visit: ConsoleVisit, _variables: Variables) -> Record:
+    return {"manages_groups": visit.own.groups}
+
+
+async def _groups_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
+    return {"title": "Groups", "project": {}}
 
 
 async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
