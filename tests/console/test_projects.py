@@ -428,3 +428,8 @@ def test_roles_of_the_central_application_need_recent_authentication(
     assert root_browser.sign_in(studio.root.login).status_code == 303  # for the other tests that use this browser
     with console_browser(studio, "can_manage_applications") as manager:
         assert manager.get(path).status_code == 403
+
+
+def test_project_may_have_the_name_of_a_page(root_browser: ConsoleBrowser, studio: Studio) -> None:
+    studio.server.apply({"projects": [{"id": "choose", "title": "Choose"}]})
+    assert "Members manage the project" in root_browser.open("/console/projects/choose")

@@ -64,7 +64,7 @@ def project_pages(console: ConsoleView) -> Blueprint:
         show = show_projects if visit.may("GET", "/projects") else show_groups
         return await show(visit, {})
 
-    @routes.get("/choose")
+    @routes.get("/choose-project")
     async def choose() -> Response:
         """Opens the project that was chosen on the page of a user, ready to add the user."""
         await console.open(PROJECTS)
