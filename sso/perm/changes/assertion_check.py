@@ -25,7 +25,7 @@ from sso.perm.input.assertions import Assertion, parse_assertion
 from sso.perm.stores.affected_users import find_users_with_entry
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.permission_state import PermissionState
-from sso.perm.stores.user_rows import UserRow, decode_users, find_user_ids, read_encoded_users
+from sso.perm.stores.user_rows import EncodedUserReader, UserRow, decode_users, find_user_ids
 
 MAX_NAMED = 5  # violators of one assertion that are named
 
@@ -148,7 +148,7 @@ async def check_application(
             user_ids.update(holders[:MAX_EXACT_USERS])
     checked = 0
     for chunk in chunks(sorted(user_ids)):
-        for encoded in await read_encoded_users(runner, application_id, chunk):
+        async for encoded in EncodedUserReader(runner, application_id, chunk):
             rows, takes_long = await decode_users(runner, encoded), is_large or encoded.is_large
             if application_id == CENTRAL_APPLICATION_ID:
                 await read_member_projects(runner, state, rows.values())

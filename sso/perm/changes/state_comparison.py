@@ -34,11 +34,11 @@ from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.locks import lock_applications, lock_conditions
 from sso.perm.stores.permission_state import PermissionState
 from sso.perm.stores.user_rows import (
+    EncodedUserReader,
     UserAccount,
     UserRow,
     decode_users,
     read_accounts,
-    read_encoded_users,
     read_user_rows,
     user_ids_by_name,
 )
@@ -219,7 +219,7 @@ class StateComparison(Struct, dict=True):
         equal_users = EqualUsers(application_id, await run_pure(tx, is_large, named_by_states, application_id, states))
         known: dict[Hashable, PermissionChange | None] = {}
         for chunk in chunks(user_ids[:limit]):
-            for encoded in await read_encoded_users(tx, application_id, chunk):
+            async for encoded in EncodedUserReader(tx, application_id, chunk):
                 rows, takes_long = await decode_users(tx, encoded), is_large or encoded.is_large
                 kept = [self._kept(application_id, row) for row in rows.values()]
                 await self._read_projects(tx, application_id, [*rows.values(), *filter(None, kept)])

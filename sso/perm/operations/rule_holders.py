@@ -31,7 +31,7 @@ from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.permission_state import PermissionState
 from sso.perm.stores.rule_candidates import CandidatePage
-from sso.perm.stores.user_rows import UserRow, decode_users, read_encoded_users
+from sso.perm.stores.user_rows import EncodedUserReader, UserRow, decode_users
 
 SEARCH_S = 30.0
 MAX_STEPS = 10  # of the search for candidates, in one request
@@ -78,7 +78,7 @@ class RuleHolders:
 
         async def evaluate(user_ids: Sequence[str]) -> list[tuple[str, HeldRuleAnswer]]:
             found: list[tuple[str, HeldRuleAnswer]] = []
-            for encoded in await read_encoded_users(tx, application_id, user_ids):
+            async for encoded in EncodedUserReader(tx, application_id, user_ids):
                 rows, takes_long = await decode_users(tx, encoded), is_large or encoded.is_large
                 for part in parts(list(rows.values()), is_large=is_large):
                     work = search, state, part, now

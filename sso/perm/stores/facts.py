@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sso.change_stream.store import POSITION_SQL
 from sso.core.net import Address
-from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.transaction import Row, Runner
@@ -26,15 +26,29 @@ from sso.perm.stores.projects import count_authored
 FEW_PAIRS = 16  # are read at once, as a check of a few questions
 MUCH_DATA = 256 * 1024  # characters of a user's own data, which take milliseconds to read
 MAX_REMEMBERED = 10_000  # users with much data
-PAIRS_AT_ONCE = 25  # read with one statement: each may have some MB of own data
+PAIRS_AT_ONCE = 25  # read with one statement
+UNSIZED_PAIRS = 4  # so few are read whatever the size of their own data
+MAX_STORED_BYTES = 256 * 1024  # of the own data that one statement returns, where compressed data may be much longer
 # Characters of own data and of the projects. Decoded, they take about ten times as many bytes.
 MAX_PAIRS_DATA = 4 * 1024 * 1024
 
 _COLUMNS = {"user_id": "text", "application_id": "int"}
 _FACTS = BatchStatement(facts_sql("{items}"), columns=_COLUMNS)
-_FACTS_AND_VERSION = BatchStatement(
-    facts_sql("{items}", more=f", {version_sql('item.user_id')} AS version, u.merged_into, {POSITION_SQL} AS position"),
-    columns=_COLUMNS,
+_AND_VERSION = f", {version_sql('item.user_id')} AS version, u.merged_into, {POSITION_SQL} AS position"
+_FACTS_AND_VERSION = BatchStatement(facts_sql("{items}", more=_AND_VERSION), columns=_COLUMNS)
+# The first items, until their own data are long. Their sizes are read without the data.
+_SIZED_ITEMS = f"""(
+        SELECT * FROM (
+            SELECT *, sum(bytes) OVER (ORDER BY n) AS bytes_so_far FROM (
+                SELECT item.*, coalesce(pg_column_size(own.login) + pg_column_size(own.public_data)
+                    + pg_column_size(own.private_data) + pg_column_size(own.secret_data), 0) AS bytes
+                FROM {{items}} LEFT JOIN user_records own
+                    ON own.application_id = item.application_id AND {by_index("own.user_id", "item.user_id")}
+            ) AS stored
+        ) AS sized WHERE bytes_so_far - bytes < {MAX_STORED_BYTES}
+    ) AS item"""
+_SIZED_FACTS_AND_VERSION = BatchStatement(
+    facts_sql(_SIZED_ITEMS, more=f"{_AND_VERSION}, item.bytes_so_far"), columns=_COLUMNS
 )
 _VERSION = BatchStatement(
     f"""SELECT item.n, a.revision, {version_sql("item.user_id")} AS version, {POSITION_SQL} AS position
@@ -123,12 +137,12 @@ class StoredFacts(FactsReader):
     async def read_pairs(self, pairs: Collection[UserAt]) -> dict[UserAt, VersionedFacts]:
         """Reads the facts about several users together, see `FactsReader.load_pairs`."""
         read: dict[UserAt, VersionedFacts] = {}
-        ordered, data_left = list(pairs), MAX_PAIRS_DATA
-        for start in range(0, len(ordered), PAIRS_AT_ONCE):
+        unread, data_left = list(pairs), MAX_PAIRS_DATA
+        while unread:
             epoch = self._database.epoch
             with self._turn(pairs):
-                part = ordered[start : start + PAIRS_AT_ONCE]
-                rows = await _read_pairs(self._database, _FACTS_AND_VERSION, part)
+                rows, count = await _read_first_pairs(self._database, unread[:PAIRS_AT_ONCE])
+            unread = unread[count:]
             for pair, row in rows:
                 size = count_characters(row) if read else 0  # the first one is always kept
                 if size > data_left:
@@ -216,6 +230,17 @@ async def _read_pairs(
     users, applications = [pair[0] for pair in ordered], [pair[1] for pair in ordered]
     rows = await runner.rows(statement.statement, user_id=users, application_id=applications)
     return ((ordered[row["n"] - 1], row) for row in rows)
+
+
+async def _read_first_pairs(runner: Runner, pairs: Sequence[UserAt]) -> tuple[list[tuple[UserAt, Row]], int]:
+    """Reads the first of the pairs, until the own data of users are long. Returns how many these are, too."""
+    if len(pairs) <= UNSIZED_PAIRS:
+        return list(await _read_pairs(runner, _FACTS_AND_VERSION, pairs)), len(pairs)
+    rows = list(await _read_pairs(runner, _SIZED_FACTS_AND_VERSION, pairs))
+    last = max((row for _, row in rows), key=lambda row: row["n"], default=None)
+    if last is None or last["bytes_so_far"] < MAX_STORED_BYTES:  # the others are at applications that do not exist
+        return rows, len(pairs)
+    return rows, last["n"]
 
 
 async def read_service_rights(runner: Runner, user_id: str, now: int) -> ServiceRights:

@@ -1,7 +1,9 @@
 """What permissions at an application depend on for each user, read for many users at once."""
 
+from collections import deque
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from itertools import takewhile
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -9,6 +11,7 @@ from sso.accounts.model import login_key
 from sso.core.ban import Ban, read_bans
 from sso.core.field_errors import FieldError, FieldPath
 from sso.core.test_players import IS_TEST_PLAYER_SQL
+from sso.db.batch.statement import by_index
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, run_pure
 from sso.perm.engine.decode import decode_own_record
@@ -16,18 +19,18 @@ from sso.perm.engine.records import OwnRecord
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.stores.compilation import LARGE_BYTES
 
+MAX_STORED_BYTES = 256 * 1024  # of the data that one statement returns, where compressed data may be much longer
 # Characters of own data; decoded, they take about ten times as many bytes.
 MAX_PART_DATA = 4 * 1024 * 1024
 
 # Memberships matter at the central application only. Records are selected as text, because they may be so large that
-# they have to be decoded in a thread.
+# they have to be decoded in a thread. Their sizes are read without the data.
 _ROWS = Statement(
-    """SELECT u.user_id, u.login, u.tags, u.purchases, u.bans,
-        u.merged_into IS NOT NULL AS is_alias,
-        (SELECT CAST(jsonb_build_object(
+    f"""SELECT u.user_id, u.login, u.tags, u.purchases, u.bans,
+        u.merged_into IS NOT NULL AS is_alias, r.bytes_before < :max_bytes AS is_read,
+        CASE WHEN r.bytes > 0 AND r.bytes_before < :max_bytes THEN CAST(jsonb_build_object(
             'public_data', r.public_data, 'private_data', r.private_data, 'secret_data', r.secret_data) AS text)
-         FROM user_records r
-         WHERE :with_data AND r.user_id = u.user_id AND r.application_id = :application_id) AS record,
+        END AS record,
         (SELECT jsonb_agg(jsonb_build_object('name', s.name, 'expired', s.expired, 'ttl', s.ttl) ORDER BY s.position)
          FROM role_assignments s WHERE s.user_id = u.user_id AND s.application_id = :application_id) AS roles,
         CASE WHEN :application_id = 1 THEN
@@ -35,7 +38,14 @@ _ROWS = Statement(
                 ORDER BY m.project_id, m.position)
              FROM project_members m WHERE m.user_id = u.user_id)
         END AS members
-    FROM users u WHERE u.user_id = ANY(CAST(:ids AS text[]))"""
+    FROM (
+        SELECT *, sum(bytes) OVER (ORDER BY n) - bytes AS bytes_before FROM (
+            SELECT item.*, own.public_data, own.private_data, own.secret_data, coalesce(pg_column_size(own.public_data)
+                + pg_column_size(own.private_data) + pg_column_size(own.secret_data), 0) AS bytes
+            FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS item (user_id, n) LEFT JOIN user_records own
+                ON :with_data AND own.application_id = :application_id AND {by_index("own.user_id", "item.user_id")}
+        ) AS stored
+    ) AS r JOIN users u ON {by_index("u.user_id", "r.user_id")}"""
 )
 _ACCOUNTS = Statement(
     """SELECT user_id, login, login_key, tags, purchases, bans,
@@ -71,9 +81,10 @@ async def read_user_rows(
     runner: Runner, application_id: int, user_ids: Iterable[str], *, with_data: bool = True
 ) -> dict[str, UserRow]:
     """Returns the users that exist, by id; of their own records, ``with_data``, not only the roles."""
-    ids = list(user_ids)
-    rows = await runner.rows(_ROWS, application_id=application_id, ids=ids, with_data=with_data)
-    return await decode_users(runner, EncodedUsers(rows, sum(map(_size, rows))))
+    users: dict[str, UserRow] = {}
+    async for encoded in EncodedUserReader(runner, application_id, user_ids, with_data=with_data):
+        users |= await decode_users(runner, encoded)
+    return users
 
 
 class EncodedUsers(NamedTuple):
@@ -86,20 +97,41 @@ class EncodedUsers(NamedTuple):
         return self.size > LARGE_BYTES
 
 
-async def read_encoded_users(runner: Runner, application_id: int, user_ids: Iterable[str]) -> list[EncodedUsers]:
-    """Returns the users that exist, in this order, in parts. They should be decoded one after the other, so that not
-    all of their data is in memory."""
-    ids = list(user_ids)
-    rows = await runner.rows(_ROWS, application_id=application_id, ids=ids, with_data=True)
-    by_id = {row["user_id"]: row for row in rows}
-    parts: list[EncodedUsers] = []
-    for row in (by_id[user_id] for user_id in ids if user_id in by_id):
-        size = _size(row)
-        if not parts or parts[-1].size + size > MAX_PART_DATA:
-            parts.append(EncodedUsers([], 0))
-        parts[-1].rows.append(row)
-        parts[-1] = parts[-1]._replace(size=parts[-1].size + size)
-    return parts
+class EncodedUserReader:
+    """Reads the users that exist, in this order, in parts: with one statement, unless they have much data.
+
+    The parts should be decoded one after the other, so that not all of the data is in memory.
+    """
+
+    def __init__(self, runner: Runner, application_id: int, user_ids: Iterable[str], *, with_data: bool = True) -> None:
+        self._runner = runner
+        self._values = {"application_id": application_id, "with_data": with_data}
+        self._unread = list(user_ids)
+        self._rows: deque[Row] = deque()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> EncodedUsers:
+        if self._unread and not self._rows:
+            await self._read()
+        part: list[Row] = []
+        size = 0
+        while self._rows and (not part or size + _size(self._rows[0]) <= MAX_PART_DATA):
+            part.append(self._rows.popleft())
+            size += _size(part[-1])
+        if not part:
+            raise StopAsyncIteration
+        return EncodedUsers(part, size)
+
+    async def _read(self) -> None:
+        """Reads the next users, of whom the first one that exists is always read."""
+        rows = await self._runner.rows(_ROWS, ids=self._unread, max_bytes=MAX_STORED_BYTES, **self._values)
+        by_id = {row["user_id"]: row for row in rows}
+        existing = [user_id for user_id in self._unread if user_id in by_id]
+        read = list(takewhile(lambda user_id: by_id[user_id]["is_read"], existing))
+        self._rows.extend(by_id[user_id] for user_id in read)
+        self._unread = existing[len(read) :]
 
 
 async def decode_users(runner: Runner, encoded: EncodedUsers) -> dict[str, UserRow]:

@@ -16,7 +16,7 @@ from sso.perm.stores import compilation, user_rows
 from sso.perm.stores import facts as stored_facts
 from sso.perm.stores.facts import FEW_PAIRS, MUCH_DATA, StoredFacts
 from sso.perm.stores.loaded_facts import LoadedFacts
-from sso.perm.stores.user_rows import decode_users, read_encoded_users
+from sso.perm.stores.user_rows import EncodedUserReader, decode_users, read_user_rows
 from tests.kit.conditions import until_true
 from tests.kit.open_database import open_database
 
@@ -120,8 +120,8 @@ async def test_users_who_are_evaluated_are_decoded_in_parts(pool: Database, monk
     await pool.transaction(change, [users, add_data("2", 2000), add_data("3", 10)])
     for limit, *expected in ((5000, ["3", "2", "1"]), (3000, ["3", "2"], ["1"]), (0, ["3"], ["2"], ["1"])):
         monkeypatch.setattr(user_rows, "MAX_PART_DATA", limit)
-        encoded = await read_encoded_users(pool, 10, ["3", "4", "2", "1"])
-        decoded = [await decode_users(pool, part) for part in encoded]
+        encoded = EncodedUserReader(pool, 10, ["3", "4", "2", "1"])
+        decoded = [await decode_users(pool, part) async for part in encoded]
         assert [list(part) for part in decoded] == expected
     assert decoded[1]["2"].own.public_data == {"x": "x" * 2000}
 
@@ -141,3 +141,69 @@ async def test_read_of_much_data_is_no_part_of_a_batch(pool: Database) -> None:
     await load(facts, "1")
     async with pool.shares.management.turn((("application", 10),)):
         assert (await load(facts, "1")).json_bytes < MUCH_DATA
+
+
+MUCH_TEXT = 100_000
+
+
+@pytest.fixture
+async def users_with_much_data(pool: Database) -> list[str]:
+    """Ten users, one of them without data. The data of the others cannot be compressed."""
+    ids = [str(number) for number in range(20, 30)]
+    logins = ", ".join(f"('{user_id}', '{user_id}@x.org', '{user_id}@x.org')" for user_id in ids)
+    text = "string_agg(encode(sha256(convert_to(random()::text, 'UTF8')), 'base64'), '')"
+    records = [
+        Statement(
+            f"""INSERT INTO user_records (user_id, application_id, public_data)
+            SELECT '{user_id}', 10, jsonb_build_object('x', left({text}, {MUCH_TEXT}))
+            FROM generate_series(1, {MUCH_TEXT // 40})"""
+        )
+        for user_id in ids
+        if user_id != "25"
+    ]
+    users = Statement(f"INSERT INTO users (user_id, login, login_key) VALUES {logins}")
+    await pool.transaction(change, [users, *records])
+    return ids
+
+
+@pytest.fixture
+def counts(pool: Database, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many users with data each statement has returned."""
+    counts: list[int] = []
+    read_rows = Database.rows
+
+    async def rows(self: Database, statement: Statement, **values: Any) -> Any:
+        found = await read_rows(self, statement, **values)
+        if found and "record" in dict(found[0]):
+            counts.append(sum(len(row["record"] or "") >= MUCH_TEXT for row in found))
+        return found
+
+    monkeypatch.setattr(Database, "rows", rows)
+    return counts
+
+
+async def test_statement_returns_some_of_the_data_of_many_users(
+    pool: Database, users_with_much_data: list[str], counts: list[int]
+) -> None:
+    """Users who are evaluated stay in the order of the request."""
+    ids = [*users_with_much_data[::-1], "1000"]
+    assert list(await read_user_rows(pool, 10, ids)) == ids[:-1]
+    assert counts == [3, 3, 3]
+    counts.clear()
+    assert len(await read_user_rows(pool, 10, ids[:3])) == 3
+    assert len(await read_user_rows(pool, 11, ids)) == 10
+    assert len(await read_user_rows(pool, 10, ids, with_data=False)) == 10
+    assert counts == [3, 0, 0]
+
+
+async def test_statement_returns_some_of_the_data_of_users_in_questions(
+    pool: Database, users_with_much_data: list[str], counts: list[int]
+) -> None:
+    facts, pairs = StoredFacts(pool), [(user_id, 10) for user_id in users_with_much_data]
+    loaded = await facts.load_pairs([*pairs, ("20", 99), ("1", 10)], None)
+    assert loaded.keys() == {*pairs, ("1", 10)}
+    assert all(len(loaded[pair].facts.own.public_data.get("x", "")) in (0, MUCH_TEXT) for pair in pairs)
+    assert counts == [3, 3, 3, 0]
+    counts.clear()
+    assert len(await facts.load_pairs([("20", 10), *((user_id, 11) for user_id in users_with_much_data)], None)) == 11
+    assert counts == [1]
