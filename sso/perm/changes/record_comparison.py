@@ -15,7 +15,7 @@ from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.records import OwnRecord
 from sso.perm.engine.render import as_list
 from sso.perm.engine.rules import LISTED_SECTIONS, rule_entries
-from sso.perm.stores.facts import FactsRow, StoredFacts, read_fact_rows
+from sso.perm.stores.facts import FactsRow, StoredFacts, decode_fact_row, read_fact_rows
 from sso.perm.stores.facts_reader import UserAt
 
 
@@ -65,7 +65,8 @@ class RecordComparison:
         self._before: dict[UserAt, _Before] = {}
 
     async def begin(self, tx: Transaction) -> None:
-        for pair, row in (await read_fact_rows(tx, self._pairs)).items():
+        for pair, encoded in await read_fact_rows(tx, self._pairs):
+            row = await decode_fact_row(tx, pair[0], encoded)
             if row.user_exists:
                 application = await self._facts.read_compiled(tx, pair[1], row.revision)
                 is_large = application.is_large or row.is_large
@@ -75,7 +76,8 @@ class RecordComparison:
         """``assertions`` are those of the applications."""
         check = await AssertionCheck.begin(tx, assertions)
         differences = _Differences()
-        for pair, row in (await read_fact_rows(tx, self._pairs)).items():
+        for pair, encoded in await read_fact_rows(tx, self._pairs):
+            row = await decode_fact_row(tx, pair[0], encoded)
             if row.user_exists:
                 application = await self._facts.read_compiled(tx, pair[1], row.revision)
                 is_large = application.is_large or row.is_large

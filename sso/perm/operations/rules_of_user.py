@@ -1,7 +1,6 @@
 """What a user may do everywhere, and which applications let the user do something, page by page."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -73,11 +72,15 @@ class RulesOfUser:
         for _ in range(MAX_APPLICATIONS // APPLICATIONS_AT_ONCE):
             with self._database.shares.limit_evaluation(caller):
                 ids = await self._next_applications(question, application_id, with_first=bool(after_rule))
-                users = await self._load(question, reading, ids, caller)
-            for loaded in users:
-                if not loaded.user_exists:
+                loaded = await self._load_present(question, ids)
+            for next_id in ids:
+                with self._database.shares.limit_evaluation(caller):
+                    user = loaded.pop(next_id, None) or await self._load(question, reading, next_id, caller)
+                if user is None:
+                    continue
+                if not user.user_exists:
                     raise NotFound("user not found")
-                found += await run_pure(self._database, True, _rules, question, reading, loaded, self._now(question))
+                found += await run_pure(self._database, True, _rules, question, reading, user, self._now(question))
                 found = [item for item in found if (item.application_id, item.rule) > question.cursor]
                 if len(found) > question.limit:
                     last = found[question.limit - 1]
@@ -93,23 +96,29 @@ class RulesOfUser:
             return [question.application_id]
         return await read_application_ids(self._database, after - with_first, APPLICATIONS_AT_ONCE)
 
+    async def _load_present(self, question: UserRulesQuestion, ids: Sequence[int]) -> dict[int, LoadedFacts]:
+        """Returns the facts at applications, without those with so much data that they are loaded one by one."""
+        if question.at is not None:
+            return {}
+        pairs = [(question.user_id, application_id) for application_id in ids]
+        loaded = await self._facts.load_pairs(pairs, None)
+        return {application_id: facts for (_, application_id), facts in loaded.items()}
+
     async def _load(
-        self, question: UserRulesQuestion, reading: Reading, ids: Sequence[int], caller: str
-    ) -> list[LoadedFacts]:
+        self, question: UserRulesQuestion, reading: Reading, application_id: int, caller: str
+    ) -> LoadedFacts | None:
+        """Returns None if the application does not exist, or if it or the user did not exist then."""
+        user_id = question.user_id
         if question.at is None:
-            pairs = [(question.user_id, application_id) for application_id in ids]
-            loaded = await self._facts.load_pairs(pairs, None)
-            found = [loaded.get(pair) or await self._facts.load(*pair, None) for pair in pairs]
-            return [user for user in found if user is not None]
-        users = []
-        for application_id in ids:
-            with suppress(NotFound):  # the application or the user did not exist then
-                past = await self._facts.past.load(
-                    question.user_id, application_id, None, question.at, path=question.at_path, caller=caller
-                )
-                reading.check_past(past)
-                users.append(past)
-        return users
+            return await self._facts.load(user_id, application_id, None)
+        try:
+            past = await self._facts.past.load(
+                user_id, application_id, None, question.at, path=question.at_path, caller=caller
+            )
+        except NotFound:
+            return None
+        reading.check_past(past)
+        return past
 
     def _now(self, question: UserRulesQuestion) -> int:
         return int(self._database.clock.now()) if question.at is None else question.at

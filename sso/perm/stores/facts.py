@@ -1,6 +1,6 @@
 """Reads the facts about a user at an application that the engine needs."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
@@ -207,18 +207,15 @@ async def read_facts(
     return None if row is None else await decode_row(runner, row, user_id, address)
 
 
-async def read_fact_rows(runner: Runner, pairs: Sequence[tuple[str, int]]) -> dict[tuple[str, int], FactsRow]:
-    """Returns the facts about users at applications as a transaction sees them now, without applications that do not
-    exist.
-
-    No user has an address, so conditions on addresses do not hold.
+async def read_fact_rows(runner: Runner, pairs: Sequence[UserAt]) -> Iterable[tuple[UserAt, Row]]:
+    """Reads the facts about users at applications as a transaction sees them now, without applications that do not
+    exist. `decode_fact_row` should decode them one after the other, so that not all of the data is in memory.
     """
-    if not pairs:
-        return {}
-    return {pair: await _fact_row(runner, pair[0], row) for pair, row in await _read_pairs(runner, _FACTS, pairs)}
+    return await _read_pairs(runner, _FACTS, pairs) if pairs else ()
 
 
-async def _fact_row(runner: Runner, user_id: str, row: Row) -> FactsRow:
+async def decode_fact_row(runner: Runner, user_id: str, row: Row) -> FactsRow:
+    """The user has no address, so conditions on addresses do not hold."""
     facts = await decode_row(runner, row, user_id, None)
     return FactsRow(facts, row["known"], row["revision"], count_characters(row) > LARGE_BYTES)
 

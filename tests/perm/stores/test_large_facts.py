@@ -12,7 +12,8 @@ from sso.db.connection_share import reads_for_sign_in
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.stores import compilation, user_rows
+from sso.perm.changes.record_comparison import RecordComparison
+from sso.perm.stores import compilation, facts_decoding, user_rows
 from sso.perm.stores import facts as stored_facts
 from sso.perm.stores.facts import FEW_PAIRS, MUCH_DATA, StoredFacts
 from sso.perm.stores.loaded_facts import LoadedFacts
@@ -207,3 +208,23 @@ async def test_statement_returns_some_of_the_data_of_users_in_questions(
     counts.clear()
     assert len(await facts.load_pairs([("20", 10), *((user_id, 11) for user_id in users_with_much_data)], None)) == 11
     assert counts == [1]
+
+
+async def test_records_of_a_write_are_not_decoded_together(pool: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = Statement("INSERT INTO users (user_id, login, login_key) VALUES ('2', 'bob@x.org', 'bob@x.org')")
+    await pool.transaction(change, [user, add_data("1", 10), add_data("2", 10)])
+    steps: list[str] = []
+    decode, evaluate = facts_decoding.decode_row, RecordComparison._evaluate
+
+    async def decoded(*arguments: Any) -> Any:
+        steps.append("decode")
+        return await decode(*arguments)
+
+    def evaluated(*arguments: Any) -> Any:
+        steps.append("evaluate")
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(stored_facts, "decode_row", decoded)
+    monkeypatch.setattr(RecordComparison, "_evaluate", evaluated)
+    await pool.transaction(RecordComparison(StoredFacts(pool), [("1", 10), ("2", 10)], 0).begin)
+    assert steps == ["decode", "evaluate"] * 2
