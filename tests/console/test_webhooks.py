@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sso.console.webhook_pages import ALL_TEXTS
+from sso.console.webhook_pages import ALL_TEXTS, MAX_SHOWN
 from sso.webhooks.event_filter import EVENT_NAMES
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import new_user, query, user_id_of
@@ -90,6 +90,7 @@ def test_failed_events_are_sent_again(browser: ConsoleBrowser, receiver: Webhook
         VALUES ($1, $2, now(), 'user_disabled', $3, '{}', 9, $4, now() + interval '1 day')"""
     for number in (1, 2):
         query(browser.server, failure, webhook_id, number, f"99{number}", f"status 500 {PAYLOAD}")
+    assert "The events that could not be delivered, and could be sent again." in browser.open(f"{webhook}/delete")
     text = browser.open(webhook)
     assert ("status 500" in text, '"user_id":"991"' in text) == (True, True)
     assert "<img src=x" not in browser.page.text
@@ -102,6 +103,14 @@ def test_failed_events_are_sent_again(browser: ConsoleBrowser, receiver: Webhook
     assert browser.send(f"{webhook}/retry").status_code == 303
     receiver.wait_for("992", 1)
     until(lambda: "can be sent again" in browser.open(webhook))
+
+
+def test_page_of_a_webhook_shows_the_beginning_of_a_long_event(browser: ConsoleBrowser, webhook: str) -> None:
+    failure = """INSERT INTO webhook_failures (webhook_id, position, at, type, data, expires) SELECT
+        $1, 1, now(), 'user_banned', jsonb_build_object('reason', repeat('x', 9000)), now() + interval '1 day'"""
+    query(browser.server, failure, webhook.rpartition("/")[2])
+    shown = max(map(len, re.findall("x+", browser.open(webhook))))
+    assert 1000 < shown < MAX_SHOWN < 9000
 
 
 def test_forms_say_what_each_event_is(browser: ConsoleBrowser, webhook: str) -> None:
