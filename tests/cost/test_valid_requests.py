@@ -1,11 +1,16 @@
 """No valid request at the limits costs much. Each must succeed: a request that is refused may be cheap."""
 
 import itertools
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
 from unittest import mock
 
 import pytest
+import trio
 
 from sso.admin import schemas
+from sso.console.explorer import pages, permissions
 from sso.perm.stores import roles
 from tests.cost.callers import Caller
 from tests.cost.conftest import World
@@ -41,3 +46,29 @@ def test_schema_form_that_is_refused_reads_the_roles_once(metered: MeteredServer
         with mock.patch.object(schemas, "read_roles", wraps=roles.read_roles) as read_roles:
             answer = client.post(path, data=form, headers=root.headers(path))
     assert (answer.status_code, read_roles.call_count) == (422, 1)
+
+
+def test_explorer_computes_with_many_rules_in_threads(metered: MeteredServer) -> None:
+    on_loop: list[bool] = []
+
+    def seen(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            on_loop.append(trio.lowlevel.in_trio_task())
+            return function(*arguments)
+
+        return call
+
+    path = "/console/explorer"
+    with metered.client() as client:
+        studio = Studio(metered, client)
+        root, application = Caller(studio, "root", studio.root), studio.application()
+        rules = (f"rule{number}" for number in range(permissions.FEW_RULES + 1))
+        studio.role(application, "all", *rules, condition={"everyone": True})
+        query = {"user": studio.root.user_id, "application_id": str(application)}
+        parts = (permissions, "_reasoned"), (pages, "_shown"), (pages, "_records")
+        with ExitStack() as stack:
+            for module, name in parts:
+                stack.enter_context(mock.patch.object(module, name, seen(getattr(module, name))))
+            for page in (path, f"{path}/export.csv"):
+                assert "rule0" in client.get(page, params=query, headers=root.headers(page)).text
+    assert on_loop == [False] * 4

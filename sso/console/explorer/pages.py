@@ -1,5 +1,6 @@
 """The permission explorer: one page for a user at a moment, or two of them side by side; and its export."""
 
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -18,7 +19,13 @@ from sso.console.explorer.comparison import (
     compare_rules,
     rule_tree,
 )
-from sso.console.explorer.permissions import CannotExplore, ReasonedRule, UserPermissions, read_permissions
+from sso.console.explorer.permissions import (
+    CannotExplore,
+    ReasonedRule,
+    UserPermissions,
+    compute,
+    read_permissions,
+)
 from sso.console.explorer.query import COMPARISONS, OTHER_MOMENT, ExplorerQuery
 from sso.console.explorer.who_pages import add_who_pages
 from sso.console.sections import EXPLORER
@@ -56,8 +63,13 @@ class Explored(Struct, frozen=True):
         }
 
     @property
-    def projects(self) -> list[str]:
-        return sorted(self.left.projects | (self.right.projects if self.right else set()))
+    def projects(self) -> set[str]:
+        return self.left.projects | (self.right.projects if self.right else set())
+
+    @property
+    def size(self) -> int:
+        """The number of rules."""
+        return len(self.left.rules) + (len(self.right.rules) if self.right else 0)
 
 
 def explorer_pages(console: ConsoleView) -> Blueprint:
@@ -82,8 +94,7 @@ def explorer_pages(console: ConsoleView) -> Blueprint:
             comparisons=COMPARISONS,
             applications=await application_choices(visit),
             application_name=await application_name(visit, explored.application_id) if explored else "",
-            project_choices=_project_choices(explored, query),
-            **(_shown(explored, query) if explored else {"left": None}),
+            **(await compute(explored.size, partial(_shown, explored, query)) if explored else _nothing(query)),
             **(error.values if error else {}),
         )
 
@@ -97,9 +108,9 @@ def explorer_pages(console: ConsoleView) -> Blueprint:
             explored = None
         if explored is None:
             return see_other(f"{EXPLORER.path}?{query.address()}")  # the page says what is missing or wrong
-        rules = compared_rules(explored, query) if explored.right else _rules(explored, query)
-        await visit.operations.exports.write(visit.caller, "permissions", dict(request.args.items()), len(rules))
-        return _csv(explored, query)
+        records = await compute(explored.size, partial(_records, explored, query))
+        await visit.operations.exports.write(visit.caller, "permissions", dict(request.args.items()), len(records))
+        return csv_response("permissions", COMPARED_COLUMNS if explored.right else LEFT_COLUMNS, records)
 
     return routes
 
@@ -115,15 +126,23 @@ async def explore(visit: ConsoleVisit, query: ExplorerQuery) -> Explored:
     return Explored(left, application_id, right, query.compare == OTHER_MOMENT)
 
 
-def _project_choices(explored: Explored | None, query: ExplorerQuery) -> list[tuple[str, str]]:
+def _project_choices(projects: set[str], query: ExplorerQuery) -> list[tuple[str, str]]:
     """The projects of the rules that were found, and the chosen one."""
-    projects = set(explored.projects if explored else ()) | {query.project} - {""}
-    return [(project, project) for project in sorted(projects)]
+    return [(project, project) for project in sorted(projects | {query.project} - {""})]
+
+
+def _nothing(query: ExplorerQuery) -> dict[str, Any]:
+    return {"left": None, "project_choices": _project_choices(set(), query)}
 
 
 def _shown(explored: Explored, query: ExplorerQuery) -> dict[str, Any]:
     """Returns the template values of what was found."""
-    values = {"left": explored.left, "right": explored.right, "max_shown": MAX_SHOWN}
+    values = {
+        "left": explored.left,
+        "right": explored.right,
+        "max_shown": MAX_SHOWN,
+        "project_choices": _project_choices(explored.projects, query),
+    }
     if explored.right is None:
         rules = _rules(explored, query)
         return values | {"tree": rule_tree(rules[:MAX_SHOWN]), "total": len(rules)}
@@ -154,30 +173,24 @@ def compared_rules(explored: Explored, query: ExplorerQuery) -> list[ComparedRul
     ]
 
 
-def _csv(explored: Explored, query: ExplorerQuery) -> Response:
+def _records(explored: Explored, query: ExplorerQuery) -> list[dict[str, str]]:
     left, right = explored.left, explored.right
     if right is None:
         side = {"user": left.user, "moment": left.moment}
-        rules = _rules(explored, query)
-        return csv_response(
-            "permissions", LEFT_COLUMNS, [{"rule": rule.name, **side, **_cells(rule)} for rule in rules]
-        )
+        return [{"rule": rule.name, **side, **_cells(rule)} for rule in _rules(explored, query)]
+    labels = explored.labels
     titles = {"left": f"{left.user} {left.moment}", "right": f"{right.user} {right.moment}"}
-    return csv_response(
-        "permissions",
-        COMPARED_COLUMNS,
-        [
-            {
-                "rule": row.name,
-                "difference": explored.labels[row.difference],
-                "left": f"{titles['left']}: {_has(row.left)}",
-                "left_reasons": _cells(row.left)["reasons"],
-                "right": f"{titles['right']}: {_has(row.right)}",
-                "right_reasons": _cells(row.right)["reasons"],
-            }
-            for row in compared_rules(explored, query)
-        ],
-    )
+    return [
+        {
+            "rule": row.name,
+            "difference": labels[row.difference],
+            "left": f"{titles['left']}: {_has(row.left)}",
+            "left_reasons": _cells(row.left)["reasons"],
+            "right": f"{titles['right']}: {_has(row.right)}",
+            "right_reasons": _cells(row.right)["reasons"],
+        }
+        for row in compared_rules(explored, query)
+    ]
 
 
 def _has(rule: ReasonedRule | None) -> str:

@@ -1,6 +1,8 @@
 """The effective permissions of a user at an application at a moment, as the explorer shows them."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,10 +18,14 @@ from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.perm.engine.explanation.text import end_text, params_text
 from sso.perm.engine.reserved_names import PROJECT_ACCESS
+from sso.web.request import parse_in_thread
 
 USER = "/users/<user_id>"
 PERMISSIONS = f"{USER}/permissions"
+FEW_RULES = 200  # working with more takes more than a few milliseconds
 _PROJECT_PREFIX = f"private_data.{PROJECT_ACCESS}."
+
+T = TypeVar("T")
 
 
 class CannotExplore(Exception):
@@ -81,9 +87,18 @@ async def read_permissions(
     except ApiError as error:
         raise CannotExplore(_of_side(FormError.of(error), prefix)) from None
     pages = ReasonPages.of(visit, application_id, user_id)
-    rules = {name: ReasonedRule(name, rule_extra(one), pages.lines(one)) for name, one in sorted(explained.items())}
+    rules = await compute(len(explained), partial(_reasoned, explained, pages))
     explanation = pages.lines(asked) if asked else ()
     return UserPermissions(user_id, login, moment_text(moment), rules, tuple(roles), asked, explanation)
+
+
+def _reasoned(explained: dict[str, Any], pages: ReasonPages) -> dict[str, ReasonedRule]:
+    return {name: ReasonedRule(name, rule_extra(one), pages.lines(one)) for name, one in sorted(explained.items())}
+
+
+async def compute(rules: int, work: Callable[[], T]) -> T:
+    """Returns ``work()``, which is about so many rules. With many, it is called in a thread."""
+    return await parse_in_thread(work) if rules > FEW_RULES else work()
 
 
 async def _explain(visit: ConsoleVisit, user_id: str, query: dict[str, str], rule: str) -> dict[str, Any]:
