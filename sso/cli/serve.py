@@ -41,6 +41,7 @@ from sso.serve.operator_socket import operator_listener
 from sso.serve.privileges import drop_privileges
 from sso.serve.process_tuning import enable_garbage_collector
 from sso.serve.service_listeners import ServiceListeners, open_listeners
+from sso.serve.start_settings import changed_start_settings, keep_start_settings
 from sso.serve.supervisor import Supervisor
 from sso.telemetry import metrics
 
@@ -74,7 +75,7 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
       SSO_BIND=0.0.0.0:8000 SSO_BASE_URL=https://sso.example.com sso serve
       sso serve --replace
     """
-    settings = settings_of(ctx, may_create=True)
+    settings = loaded = settings_of(ctx, may_create=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop_while_starting)  # until the supervisor runs
     _check_settings(settings)
@@ -106,7 +107,7 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
         # Not earlier: from now on commands on this data directory wait for the workers.
         operator = stack.enter_context(operator_listener(settings.data_dir))
         listeners = structs.replace(listeners, operator=operator)
-        return _supervise(settings, ctx.find_root().obj, dsn, listeners)
+        return _supervise(settings, loaded, ctx.find_root().obj, dsn, listeners)
 
 
 def _stop_while_starting(*_: object) -> None:
@@ -151,7 +152,10 @@ def _prepare_workers(*, with_apply: bool) -> None:
     gc.freeze()
 
 
-def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners: ServiceListeners) -> int:
+def _supervise(
+    settings: Settings, loaded: Settings, config_file: Path | None, dsn: str, listeners: ServiceListeners
+) -> int:
+    """``loaded``: the settings before addresses and the name of the node were completed."""
     from sso.keys.master_key import open_keyring
     from sso.keys.missing_key import MasterKeyMissing, is_master_key_missing
     from sso.worker import run_worker
@@ -211,8 +215,9 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
 
     def reload() -> list[ChildRole]:
         current = load(config_file)
-        kept = ("base_url", "ws_url", "node_name", "data_dir", "database_url")
-        current = dataclasses.replace(current, **{name: getattr(settings, name) for name in kept})
+        if changed := changed_start_settings(loaded, current):
+            log.warning("reload.restart_needed", settings=changed)
+        current = keep_start_settings(current, running=settings)
         _check_settings(current)
         return roles(current)
 
