@@ -40,6 +40,7 @@ from sso.serve.http1.balance import WorkerSlots
 from sso.serve.operator_socket import operator_listener
 from sso.serve.privileges import drop_privileges
 from sso.serve.process_tuning import enable_garbage_collector
+from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.service_listeners import ServiceListeners, open_listeners
 from sso.serve.start_settings import changed_start_settings, keep_start_settings
 from sso.serve.supervisor import Supervisor
@@ -47,6 +48,7 @@ from sso.telemetry import metrics
 
 DATABASE_CHECK_SECONDS = 0.3
 DATABASE_STOP_SECONDS = 5.0
+DATABASE_LOG_SECONDS = 60.0  # between two lines about a database that cannot be started
 log = structlog.get_logger()
 
 
@@ -258,13 +260,18 @@ def _keep_database(data_dir: Path, ready: ReadyPipe) -> None:
 
 
 def _restart(embedded: Embedded) -> None:
+    """Starts PostgreSQL, which may fail for hours: the disk may be full."""
     log.error("embedded_postgres.stopped")
-    try:
-        embedded.ensure()
-    except EmbeddedError as error:
-        log.error("embedded_postgres.start_failed", reason=str(error))
-    else:
-        log.info("embedded_postgres.restarted")
+    limited_log = RateLimitedLog(DATABASE_LOG_SECONDS)
+    while True:
+        try:
+            embedded.ensure()
+        except EmbeddedError as error:
+            limited_log(log.error, "embedded_postgres.start_failed", reason=str(error))
+            time.sleep(DATABASE_CHECK_SECONDS)
+        else:
+            break
+    log.info("embedded_postgres.restarted")
 
 
 def _serve_metrics(sockets: Sequence[socket], ready: ReadyPipe) -> None:

@@ -1,4 +1,4 @@
-"""Limits log lines that clients can cause at will: at most one per event and interval."""
+"""Limits log lines that clients can cause at will or that a lasting fault repeats: one per event and interval."""
 
 import time
 from collections.abc import Callable

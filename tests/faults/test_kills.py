@@ -155,6 +155,23 @@ def kill_postgres(server: Server) -> None:
     assert leaked(logs(server), journal.secrets) == []
 
 
+def test_embedded_postgres_that_cannot_be_started_is_logged_once() -> None:
+    """It is tried several times a second, for as long as the disk is full."""
+    with open_folder() as folder, serving(folder) as server:
+        home = folder / "data/postgres"
+        log, settings = home / "postgres.log", home / "data/postgresql.conf"
+        usual, refused = settings.read_text(), log.read_text().count("contains errors")
+        settings.write_text("no_such_setting = 1\n")
+        kill([postmaster(server)])
+        assert until(lambda: log.read_text().count("contains errors") >= refused + 3)
+        settings.write_text(usual)
+        assert until(lambda: server.log_events("embedded_postgres.restarted"))
+        for event in ("stopped", "start_failed", "restarted"):
+            assert len(server.log_events(f"embedded_postgres.{event}")) == 1, event
+        with server.client() as client:
+            assert until(lambda: client.get("/readyz").status_code == 200)
+
+
 def test_killed_worker_fails_only_own_ports_requests_and_is_replaced(server: Server) -> None:
     """Each kill hits the newest worker: one that had been ready is replaced at once, however often that happens."""
     other, victim = server.workers()
