@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sso.telemetry.otel.export import OtelExport
 
 RETRY_S = 0.2
+LAST_CALLS_S = 0.5  # for calls of the database after the time of requests has ended
 log = structlog.get_logger()
 
 
@@ -90,10 +91,7 @@ async def run_worker(
 
 
 async def _store_accepted(services: Services, stop: trio.Event, served: trio.Event) -> None:
-    """Stores what requests have left when all were served, at the latest when their time has ended.
-
-    The supervisor may have to kill this worker because of a command, or of a request whose transaction goes on.
-    """
+    """Stores what requests have left when all were served, at the latest when their time has ended."""
     await stop.wait()
     with trio.move_on_after(ServerLimits().drain_s):
         await served.wait()
@@ -295,6 +293,8 @@ async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: tri
         log.info("worker.drain_started", signal=signal.Signals(number).name, polls=len(services.game_login.held_polls))
         health.draining = True
         stop.set()
+        # Cancellation does not end them: the supervisor would have to kill this worker.
+        services.database.lag.end_calls_by(trio.current_time() + ServerLimits().drain_s + LAST_CALLS_S)
         services.game_login.drain()
         services.change_reader.drain()
         services.signals.polls.drain()

@@ -65,7 +65,7 @@ class Database:
         self.connector = Connector(dsn, limits)
         self._pool = ConnectionPool(self.connector)
         self._breaker = CircuitBreaker()
-        self._lag = LoopLag()
+        self.lag = LoopLag()
         self.epoch = 0  # counts opened connections: those before and after may be of different servers
         self.scheduler = BatchScheduler()
         self.clock = DatabaseClock()
@@ -89,11 +89,11 @@ class Database:
         """
         async with FastAsyncioLoop.open() as loop:
             database = cls(dsn, loop, size, slow_ms, telemetry, limits)
-            trio.lowlevel.add_instrument(database._lag)
+            trio.lowlevel.add_instrument(database.lag)
             try:
                 yield database
             finally:
-                trio.lowlevel.remove_instrument(database._lag)
+                trio.lowlevel.remove_instrument(database.lag)
                 with trio.CancelScope(shield=True), trio.move_on_after(2):
                     await loop.run(database._pool.close())
 
@@ -239,15 +239,14 @@ class Database:
             self._slots.acquire_nowait()
         except trio.WouldBlock:
             await self._wait_for_slot(shield)
-        scope = trio.CancelScope(shield=True, deadline=end)
-        self._lag.scopes.add(scope)
+        scope = self.lag.open_scope(end)
         try:
             with scope:
                 return await self._loop.run(self._with_connection(function, began))
             self._breaker.record_failure(began)
-            raise DeadlineExceeded("the database did not answer in time")
+            raise DeadlineExceeded("the service stops" if end > self.lag.end else "the database did not answer in time")
         finally:
-            self._lag.scopes.discard(scope)
+            self.lag.scopes.discard(scope)
             self._slots.release()
 
     async def _wait_for_slot(self, shield: bool) -> None:

@@ -1,4 +1,4 @@
-"""Extends the deadlines of database calls by the time in which this process itself was busy.
+"""The deadlines of database calls: extended by the time in which this process itself was busy, and limited by its end.
 
 A statement takes several rounds of the event loop. During a burst of requests the rounds are long, and a database that
 answers in time would seem to be unavailable.
@@ -14,7 +14,20 @@ class LoopLag(trio.abc.Instrument):
 
     def __init__(self) -> None:
         self._round_began = 0.0
+        self.end = float("inf")  # of all calls
         self.scopes: set[trio.CancelScope] = set()
+
+    def open_scope(self, deadline: float) -> trio.CancelScope:
+        """Returns the scope of a call, which must remove it from ``scopes`` afterwards."""
+        scope = trio.CancelScope(shield=True, deadline=min(deadline, self.end))
+        self.scopes.add(scope)
+        return scope
+
+    def end_calls_by(self, moment: float) -> None:
+        """Lets no call, of those that run and of later ones, take longer than until ``moment``."""
+        self.end = min(self.end, moment)
+        for scope in self.scopes:
+            scope.deadline = min(scope.deadline, moment)
 
     def after_io_wait(self, timeout: float) -> None:
         self._round_began = trio.current_time()

@@ -63,7 +63,7 @@ def _remove_stale_sockets(data_dir: Path) -> None:
 async def serve_operator(listener: socket.socket, respond: Respond, stop: trio.Event) -> None:
     """Answers the requests of commands until ``stop`` is set, and then finishes those in progress.
 
-    Requests that are not done after DRAIN_S are cancelled. A transaction that has begun still ends at its own deadline.
+    Requests that are not done after DRAIN_S are cancelled; the worker then ends their transactions, too.
     """
     async with trio.open_nursery() as connections:
         async with trio.open_nursery() as accepting:

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from sso.serve.operator_socket import operator_listener, serve_operator
 from sso.serve.server_limits import ServerLimits
 from tests.kit.browser import new_user
 from tests.kit.constants import changed
+from tests.kit.row_locks import WAITING, locked_by_another_transaction
 from tests.kit.server import QUICK, Server, running, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another account")
@@ -153,6 +155,24 @@ def test_failed_logins_are_stored_while_a_command_delays_the_end_of_the_service(
         assert until(lambda: fetch_value(dsn, count) == 1)
         silent.close()
         assert server.process.wait(60) == 0
+
+
+def test_service_ends_with_0_in_time_while_the_transaction_of_a_command_waits(tmp_path: Path, dsn: str) -> None:
+    """The transaction waits for 30 seconds here."""
+    change = ("client", "set", "shop", "--redirect-uri", "https://shop.example.com/b")
+    with running(tmp_path, **QUICK, SSO_DATABASE_URL=dsn) as server, ThreadPoolExecutor(1) as threads:
+        server.sso("client", "add", "shop", "--profile", "oidc", "--redirect-uri", "https://shop.example.com/a")
+        row = "SELECT FROM oauth_clients WHERE client_id = 'shop' FOR UPDATE"
+        with locked_by_another_transaction(dsn, row):
+            command = threads.submit(server.sso, *change, check=False)
+            assert until(lambda: fetch_value(dsn, WAITING))
+            assert server.process is not None
+            server.process.terminate()
+            assert server.process.wait(60) == 0, server.log()[-3000:]
+            assert command.result().returncode == 1
+        assert server.log_events("process.killed") == []
+        (failed,) = server.log_events("request.database_failed")
+        assert failed["reason"] == "the service stops"
 
 
 def test_unix_socket_of_a_proxy_gives_no_rights(tmp_path: Path, dsn: str) -> None:
