@@ -90,7 +90,7 @@ async def _connect(dsn: str, seconds: float) -> Any:
         open_host = partial(_open_host, dsn, seconds)
         _last_primary[dsn], connection = await find_primary(hosts, open_host, _last_primary.get(dsn), seconds)
     except ValueError:  # its text is dropped: it may quote a password
-        raise Unavailable("the database URL is not valid") from None
+        raise Unavailable("the database URL is not valid, or its sslmode needs sslrootcert") from None
     return connection
 
 

@@ -9,7 +9,7 @@ import trio
 from trio.to_thread import run_sync as in_thread
 
 from sso.core.database_url import database_hosts
-from sso.db.errors import Unreachable
+from sso.db.errors import Unavailable, Unreachable
 from sso.db.standalone import fetch_value
 from tests.kit.open_database import open_database
 from tests.kit.ports import free_port
@@ -56,3 +56,10 @@ async def test_name_in_the_certificate_must_be_that_of_the_host(dsn: str, tmp_pa
         with pytest.raises(Unreachable, match=r"has a certificate that is not trusted$"):
             await in_thread(fetch_value, f"{url}verify-full", "SELECT 7")
         assert await in_thread(fetch_value, f"{url}verify-ca", "SELECT 7") == 7
+
+
+@pytest.mark.parametrize("hosts", ["127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2"])
+def test_missing_file_of_the_ca_is_reported(hosts: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # the driver also looks there
+    with pytest.raises(Unavailable, match=r"its sslmode needs sslrootcert$"):
+        fetch_value(f"postgresql://sso@{hosts}/sso?sslmode=verify-full", "SELECT 7")

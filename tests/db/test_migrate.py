@@ -227,5 +227,5 @@ def test_database_that_cannot_be_migrated_is_reported_in_one_line(empty: str) ->
 def test_error_of_an_unreachable_database_does_not_quote_its_password() -> None:
     with pytest.raises(Exception, match=r"^127\.0\.0\.1:1: refuses connections$"):
         migrate("postgresql://sso:hunter2@127.0.0.1:1/none")
-    with pytest.raises(Exception, match=r"^the database URL is not valid$"):
+    with pytest.raises(Exception, match=r"^the database URL is not valid, or its sslmode needs sslrootcert$"):
         migrate("postgresql://sso:hunter2@127.0.0.1:hunter2/none")

@@ -137,6 +137,14 @@ def test_cluster_of_three_machines_encrypts_and_authenticates_all_connections() 
     assert "SSO_BUS_URL=tls://" in service
 
 
+def test_urls_of_databases_with_a_verified_certificate_name_its_ca() -> None:
+    """Without the file, the driver opens no connection."""
+    texts = [path.read_text() for path in DEPLOY.rglob("*") if path.is_file()]
+    urls = [url for text in texts for url in re.findall(r"postgresql://\S+sslmode=verify-full\S*", text)]
+    assert len(urls) == 3
+    assert all("&sslrootcert=/" in url or "&sslrootcert=${CERTIFICATES}/" in url for url in urls)
+
+
 def test_settings_of_the_compose_file_are_valid() -> None:
     services = yaml.safe_load(COMPOSE.read_text())["services"]
     assert set(services) == {"sso", "postgres", "mail"}
