@@ -103,6 +103,8 @@ def test_command_runs_under_the_account_with_the_settings_of_the_service() -> No
             "SSO_SECRET_KEY=quoted",
             "--config /etc/sso/sso.toml user list a b",
         ]
+        secrets.write_text("SSO_DATA_DIR=/srv/sso\n")  # a file of the unit takes precedence over its own variables
+        assert run("doctor").stdout.splitlines()[1] == "SSO_DATA_DIR=/srv/sso"
         secrets.unlink()  # the unit does not need it either
         assert run("doctor").stdout.splitlines() == [
             "nobody",
