@@ -1,7 +1,6 @@
 """/api/admin/clients: lists, creates, changes, refuses and deletes OAuth clients, and rotates their secrets."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec.structs import replace
@@ -23,7 +22,7 @@ from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.operations import ClientOperations, client_id_taken, needs_secret
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json
 from sso.oauth.clients.redirect_uris import redirect_warnings
-from sso.oauth.clients.revocation_store import change_client, revoke_in_portions
+from sso.oauth.clients.revocation_store import change_client
 from sso.oauth.clients.store import count_grants, find_client_page, lock_client, read_client_row
 from sso.oauth.registration.registration import refuse_client
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
@@ -133,19 +132,6 @@ class ClientResource(RecordResource[Row]):
 
     async def remove(self, tx: Transaction, request: AdminRequest, record: Row) -> None:
         await self._operations.delete(tx, request.caller.actor, record)
-
-    async def change(self, request: AdminRequest) -> AdminResponse:
-        if request.body.disabled and request.body.model_fields_set == {"disabled"}:
-            await self._revoke_in_portions(request, deletes=False)
-        return await super().change(request)
-
-    async def delete(self, request: AdminRequest) -> AdminResponse:
-        await self._revoke_in_portions(request, deletes=True)
-        return await super().delete(request)
-
-    async def _revoke_in_portions(self, request: AdminRequest, *, deletes: bool) -> None:
-        check = partial(self.lock_version, request=request)
-        await revoke_in_portions(self.database, self.path_key(request), check, deletes=deletes)
 
     async def write(self, request: AdminRequest, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
         if self.variable not in request.path:  # a new client

@@ -26,19 +26,6 @@ ADD_GRANTS = """WITH grants AS (
     )
     INSERT INTO oauth_access_tokens (digest, grant_id, expires)
     SELECT sha256(CAST(id AS bytea)), id, now() + interval '1 day' FROM grants"""
-ADD_KNOWN_USER = """WITH site_sessions AS (
-        INSERT INTO oauth_site_sessions (sid, client_id, user_id, expires)
-        SELECT 'sid' || n, $1, $2, now() + interval '1 day' FROM generate_series(1, CAST($3 AS int)) n
-    ), consent AS (
-        INSERT INTO oauth_consents (client_id, user_id) VALUES ($1, $2)
-    ), stream AS (
-        INSERT INTO signal_streams (stream_id, client_id) VALUES ($1, $1) RETURNING stream_id
-    )
-    INSERT INTO signal_subjects (stream_id, user_id) SELECT stream_id, $2 FROM stream"""
-COUNT_KNOWN = """SELECT (SELECT count(*) FROM oauth_site_sessions WHERE client_id = $1)
-    + (SELECT count(*) FROM oauth_consents WHERE client_id = $1)
-    + (SELECT count(*) FROM signal_subjects WHERE stream_id = $1) AS count"""
-LOCK_STREAM = "SELECT FROM signal_streams WHERE stream_id = '{}' FOR UPDATE"  # it is deleted with the client
 COUNT = "SELECT count(*) FROM oauth_grants WHERE client_id = $1"
 WAITING = """SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
     AND wait_event_type = 'Lock' AND query LIKE '%DELETE FROM oauth_grants%'"""
@@ -112,45 +99,3 @@ def test_grants_are_revoked_in_the_order_in_which_they_are_locked(server: Server
             until(lambda: query(server, WAITING)[0]["count"])
             query(server, second)
         assert answer.result().status_code == 200
-
-
-@pytest.mark.parametrize("send", [change({"disabled": True}), delete], ids=["disable", "delete"])
-def test_sign_outs_do_not_wait_while_the_grants_of_many_users_end(
-    server: Server, root: Administrator, send: Change
-) -> None:
-    """They store notifications for the client, for which they need its row."""
-    site = new_client(server, MAX_USUAL_USERS + 1)
-    last = f"SELECT FROM oauth_grants WHERE client_id = '{site.client_id}' ORDER BY id DESC LIMIT 1 FOR UPDATE"
-    notify = f"SELECT FROM oauth_clients WHERE client_id = '{site.client_id}' FOR KEY SHARE NOWAIT"
-    with ThreadPoolExecutor(1) as pool:
-        with locked_by_another_transaction(server.settings["SSO_DATABASE_URL"], last):
-            answer = pool.submit(send, root, site.client_id)
-            until(lambda: query(server, WAITING)[0]["count"])
-            query(server, notify)
-            assert query(server, COUNT, site.client_id)[0]["count"] == 1  # the others have ended already
-        assert answer.result().status_code == 200
-    assert query(server, COUNT, site.client_id)[0]["count"] == 0
-
-
-def test_everything_that_a_client_knows_of_many_users_ends_before_it_is_locked(
-    server: Server, root: Administrator
-) -> None:
-    """Only its application is remembered."""
-    server.apply({"applications": [{"application_id": 92, "name": "Quay"}]})
-    site, user_id = new_site(server, application_id=92), user_id_of(server, new_browser(server).login)
-    query(server, ADD_KNOWN_USER, site.client_id, user_id, MAX_USUAL_USERS + 1)
-    with ThreadPoolExecutor(1) as pool:
-        lock = LOCK_STREAM.format(site.client_id)
-        with locked_by_another_transaction(server.settings["SSO_DATABASE_URL"], lock):
-            answer = pool.submit(delete, root, site.client_id)
-            assert until(lambda: query(server, COUNT_KNOWN, site.client_id)[0]["count"] == 0)
-        assert answer.result().status_code == 200
-    used = query(server, "SELECT application_id FROM used_applications WHERE user_id = $1", user_id)
-    assert [row["application_id"] for row in used] == [92]
-
-
-def test_refused_deletion_ends_no_grants(server: Server, root: Administrator) -> None:
-    site = new_client(server, MAX_USUAL_USERS + 1)
-    refused = root.request("DELETE", f"/clients/{site.client_id}", headers={"If-Match": '"other"'})
-    assert refused.status_code == 412
-    assert query(server, COUNT, site.client_id)[0]["count"] == MAX_USUAL_USERS + 1

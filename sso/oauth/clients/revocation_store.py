@@ -1,7 +1,7 @@
 """Revokes what a client was granted: its grants, codes, pending authorizations, and its tokens as a service."""
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from sso.db.database import Database
 from sso.db.known_users import REMEMBER_APPLICATIONS, delete_grants
@@ -14,7 +14,6 @@ T = TypeVar("T")
 
 MAX_USUAL_USERS = 10_000  # of a client, for a change in a usual transaction: deleting their grants takes half a second
 REVOCATION_S = 600  # for a change of a client with more
-PORTION = 5000  # rows that a transaction deletes before such a change
 
 # The tables with rows that a client was granted, or is about to be granted.
 _GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
@@ -57,51 +56,6 @@ _HAS_MANY_USERS = Statement(
     + " OR ".join(f"EXISTS (SELECT FROM {table} WHERE client_id = :client_id OFFSET :limit)" for table in _USER_TABLES)
 )
 _ALLOW_LONG_STATEMENTS = Statement(f"SELECT set_config('statement_timeout', '{REVOCATION_S}s', true)")
-
-
-class _Portions(NamedTuple):
-    page: Statement  # the next keys, in their order
-    delete: Statement
-
-
-def _portions(table: str, key: str, delete: str) -> _Portions:
-    page = f"SELECT DISTINCT {key} AS key FROM {table} WHERE client_id = :client_id AND {key} > :after"
-    return _Portions(Statement(f"{page} ORDER BY 1 LIMIT {PORTION}"), Statement(delete))
-
-
-_KEYS = "ANY (CAST(:keys AS text[]))"
-_GRANTS = _portions(
-    "oauth_grants",
-    "id",
-    delete_grants(
-        f"""WHERE g.client_id = :client_id AND g.id = ANY (ARRAY(
-            SELECT id FROM oauth_grants WHERE id = {_KEYS} ORDER BY id FOR UPDATE
-        ))"""
-    ),
-)
-# What else ends with a client that is deleted. If it is not deleted after all, its streams still tell nothing of the
-# users that they have excluded.
-_ENDING_WITH_CLIENT = (
-    _portions(
-        "oauth_consents",
-        "user_id",
-        f"""WITH deleted AS (
-            DELETE FROM oauth_consents WHERE client_id = :client_id AND user_id = {_KEYS} RETURNING user_id, client_id
-        ), {REMEMBER_APPLICATIONS}
-        SELECT count(*) FROM deleted""",
-    ),
-    _portions(
-        "oauth_site_sessions",
-        "sid",
-        f"DELETE FROM oauth_site_sessions WHERE client_id = :client_id AND sid = {_KEYS}",
-    ),
-    _portions(
-        "signal_streams JOIN signal_subjects USING (stream_id)",
-        "user_id",
-        f"""DELETE FROM signal_subjects WHERE user_id = {_KEYS} AND NOT excluded
-            AND stream_id = ANY (ARRAY(SELECT stream_id FROM signal_streams WHERE client_id = :client_id))""",
-    ),
-)
 _LIST_GRANTED_URIS = Statement(
     " UNION ".join(f"SELECT redirect_uri FROM {table} WHERE client_id = :client_id" for table in _GRANT_TABLES)
 )
@@ -116,7 +70,9 @@ async def change_client(database: Database, client_id: str, work: Callable[[Tran
 
     Of a client with many users, it is a long transaction, on a connection that is kept for documents and evaluations.
     """
-    if not await _has_many_users(database, client_id):
+    if not is_client_id(client_id) or not await database.value(
+        _HAS_MANY_USERS, client_id=client_id, limit=MAX_USUAL_USERS
+    ):
         return await database.transaction(work)
 
     async def long_work(tx: Transaction) -> T:
@@ -125,41 +81,6 @@ async def change_client(database: Database, client_id: str, work: Callable[[Tran
 
     with database.shares.limit_document(("client", client_id)):
         return await database.long_transaction(REVOCATION_S, long_work)
-
-
-async def revoke_in_portions(
-    database: Database, client_id: str, check: Callable[[Transaction], Awaitable[object]], *, deletes: bool
-) -> None:
-    """Prepares a change that disables a client or deletes it. Does nothing for a client without many users.
-
-    The change itself locks the client, for which sign-outs and bans of its users wait. Without a preparation that takes
-    too long for them. One that is interrupted has ended sign-ins of users and changed nothing else.
-
-    ``check`` raises the error of a change that will be refused.
-    """
-    if not await _has_many_users(database, client_id):
-        return
-    with database.shares.limit_document(("client", client_id)):
-        await database.transaction(check)
-        for portions in (_GRANTS, *(_ENDING_WITH_CLIENT if deletes else ())):
-            after: str | None = ""
-            while after is not None:
-                after = await database.long_transaction(REVOCATION_S, _delete_portion, portions, client_id, after)
-
-
-async def _delete_portion(tx: Transaction, portions: _Portions, client_id: str, after: str) -> str | None:
-    """Returns the last key of the portion, None if no more rows follow."""
-    await tx.value(_ALLOW_LONG_STATEMENTS)
-    keys = [row["key"] for row in await tx.rows(portions.page, client_id=client_id, after=after)]
-    if keys:
-        await tx.value(portions.delete, client_id=client_id, keys=keys)
-    return keys[-1] if len(keys) == PORTION else None
-
-
-async def _has_many_users(database: Database, client_id: str) -> bool:
-    if not is_client_id(client_id):
-        return False
-    return bool(await database.value(_HAS_MANY_USERS, client_id=client_id, limit=MAX_USUAL_USERS))
 
 
 async def revoke_grants(tx: Runner, client_id: str) -> None:

@@ -6,7 +6,6 @@ what users see or where they are sent, it needs a new approval, whatever it regi
 token may be stolen.
 """
 
-from functools import partial
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -25,7 +24,7 @@ from sso.keys.keyset import KeySet
 from sso.oauth.clients.operations import ClientOperations
 from sso.oauth.clients.record import ClientChanges, ClientRecord
 from sso.oauth.clients.redirect_uris import browser_origin
-from sso.oauth.clients.revocation_store import change_client, revoke_in_portions
+from sso.oauth.clients.revocation_store import change_client
 from sso.oauth.clients.store import lock_client
 from sso.oauth.errors import InvalidRegistrationToken, TooManyRegistrations, TooManyWaitingClients
 from sso.oauth.registration.metadata import (
@@ -98,8 +97,6 @@ class ClientRegistration(Struct, frozen=True):
 
     async def delete(self, client_id: str, token: str, address: Address) -> None:
         await self.count(address)
-        check = partial(_registered, client_id=client_id, token=token)
-        await revoke_in_portions(self.database, client_id, check, deletes=True)
 
         async def work(tx: Transaction) -> None:
             client = await _registered(tx, client_id, token)
