@@ -5,6 +5,7 @@ import unicodedata
 from sso.core.language import Text
 
 MAX_NICKNAME_LENGTH = 64
+_MAX_DECOMPOSED = 4  # a character in NFC has at most so many in other forms
 
 # Controls, invisible formatting (such as a change of the writing direction), surrogates and line separators.
 _FORBIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
@@ -23,8 +24,8 @@ def parse_nickname(text: str) -> str:
     nick = text.strip()
     if not nick:
         raise InvalidNickname(Text("Please enter a nickname."))
-    if len(nick) <= MAX_NICKNAME_LENGTH:  # a long text takes long
-        nick = unicodedata.normalize("NFC", nick)  # which may be longer
+    if len(nick) <= MAX_NICKNAME_LENGTH * _MAX_DECOMPOSED:  # a long text takes long
+        nick = unicodedata.normalize("NFC", nick)
     if len(nick) > MAX_NICKNAME_LENGTH:
         raise InvalidNickname(Text("Your nickname must have at most %(count)s characters.", count=MAX_NICKNAME_LENGTH))
     if any(unicodedata.category(character) in _FORBIDDEN for character in nick):

@@ -112,5 +112,8 @@ def test_changes_of_one_kind_are_limited(browser: Browser, server: Server, login
 def test_length_of_a_nickname_is_that_of_its_stored_form() -> None:
     assert parse_nickname(f" {'x' * 64} ") == "x" * 64
     assert len(parse_nickname("\u0958" * 32)) == 64  # each of them is two characters in NFC
+    assert parse_nickname("\u1112\u1161\u11ab" * 64) == "\ud55c" * 64  # three letters are one syllable
+    with pytest.raises(InvalidNickname):
+        parse_nickname("\u1112\u1161\u11ab" * 65)
     with pytest.raises(InvalidNickname):
         parse_nickname("\u0958" * 33)
