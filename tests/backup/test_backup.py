@@ -186,6 +186,7 @@ def test_backup_fails_if_the_master_key_changes_meanwhile(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The dump may contain values of the new key, which the backup lacks."""
+    monkeypatch.setitem(backup_secrets.SCRYPT, "n", 2**4)  # as in CHEAP
     settings = Settings(data_dir=tmp_path / "data")
     keyring = Keyring.open_or_create(settings.key_file)
 

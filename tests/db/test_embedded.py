@@ -124,7 +124,7 @@ def shared_data_dir() -> Iterator[Path]:
     """A data directory with a database, for all tests that do not damage it."""
     directory = Path(tempfile.mkdtemp(prefix="sso-test-"))
     directory.chmod(0o755)
-    used = join(directory / "data")
+    used = join_prepared(directory / "data")
     used.close()
     _wait_until_stopped(used.directory)
     yield directory / "data"
