@@ -1,14 +1,14 @@
 """Commands run without the garbage collector, which slows their imports down, but not those that run for long."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.kit import forked_program
+from tests.kit.forked_program import ForkedProcess
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, clean_environment
+from tests.kit.server import QUICK, clean_environment
 
 REPLICA = ["replica", "--server", "http://127.0.0.1:9", "--application", "40", "--client-id", "tanks-server"]
 SCRIPTED = ["play", "http://127.0.0.1:9", "--scripted", "script.json"]
@@ -41,18 +41,26 @@ main()
 @pytest.mark.parametrize("arguments", [REPLICA, SCRIPTED], ids=lambda arguments: arguments[0])
 def test_command_that_runs_for_long_enables_the_collector(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "script.json").write_text(json.dumps({"requests": [{"path": "POST /x"}]}))
+    script = tmp_path / "command.py"
+    script.write_text(COMMAND)
     environment = clean_environment(SSO_CLIENT_SECRET="a secret of the client")
-    command = [sys.executable, "-c", COMMAND, *arguments]
-    output = subprocess.check_output(command, env=environment, cwd=tmp_path, text=True)
-    assert output.splitlines()[-1] == "enabled: True"
+    done = forked_program.run(arguments, env=environment, cwd=tmp_path, script=str(script))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "enabled: True"
 
 
 def test_all_processes_of_the_service_enable_the_collector(postgres_server: Postgres, tmp_path: Path) -> None:
     dsn = postgres_server.fresh()
-    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "1", "SSO_METRICS_BIND": "127.0.0.1:0"}
-    server = Server(tmp_path, settings, program=(sys.executable, "-c", SERVICE))
-    server.start()
-    assert server.stop() == 0
+    settings = {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "1", "SSO_METRICS_BIND": "127.0.0.1:0"}
+    settings |= {"SSO_BIND": "127.0.0.1:0", "SSO_DATA_DIR": str(tmp_path / "data")}
+    script = tmp_path / "service.py"
+    script.write_text(SERVICE)
+    process = ForkedProcess(["serve"], env=clean_environment(**QUICK, **settings), cwd=tmp_path, script=str(script))
+    assert process.stdout is not None
+    with process.stdout as output:
+        assert "ready at" in output.readline()
+        process.terminate()
+        assert process.wait(60) == 0
     enabled = {path.stem: path.read_text() for path in tmp_path.glob("*.collector")}
     assert enabled == dict.fromkeys(("sso-metrics-1", "sso-worker-1", "sso-handover-1"), "True")
     postgres_server.drop(dsn)

@@ -2,11 +2,9 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-from tests.kit.terminal import run_on_terminal
+from tests.kit.terminal import run_sso_on_terminal
 
 PAGE = Path(__file__).parents[2] / "docs" / "first_permission.rst"
 COMMAND = re.compile(r"^    \$ (sso .*)\n((?:    (?!\$ ).*\n)*)", re.M)
@@ -30,14 +28,18 @@ def pattern(expected: str) -> str:
     return "".join(re.escape(line[4:]).replace("…", r"\S+") + "\n" for line in expected.splitlines())
 
 
-def test_commands_of_the_page_print_what_it_shows(environment: dict[str, str]) -> None:
+def test_commands_of_the_page_print_what_it_shows(environment: dict[str, str], tmp_path: Path) -> None:
     examples = COMMAND.findall(PAGE.read_text())
     assert len(examples) == PAGE.read_text().count("    $ ") >= 15
-    code, output = run_on_terminal(
-        [sys.executable, "-c", PROGRAM, *(command for command, _ in examples)],
-        {"PATH": os.environ["PATH"], "TERM": "dumb", **environment},
-        stdin=subprocess.DEVNULL,  # passwords are generated, because there is no terminal to ask for them
-    )
+    script = tmp_path / "commands.py"
+    script.write_text(PROGRAM)
+    with Path(os.devnull).open("rb") as nothing:  # no terminal that asks for passwords: they are generated
+        code, output = run_sso_on_terminal(
+            [command for command, _ in examples],
+            {"PATH": os.environ["PATH"], "TERM": "dumb", **environment},
+            stdin=nothing,
+            script=str(script),
+        )
     shown = "".join(f"    $ {command}\n{expected}" for command, expected in examples)
     assert code == 0, output
     assert re.fullmatch(pattern(shown), output), output
