@@ -35,6 +35,7 @@ import sso.cli
 from tests.kit.constants import CONSTANTS, set_constants
 from tests.kit.prepared_data import shared_folder, use_prepared_data
 from tests.kit.rsa_keys import use_quick_signing_key
+from tests.kit.shifted_clock import SHIFT, shift_clock
 
 ROOT = Path(__file__).parents[2]
 _MAX_ORDER = 150_000  # bytes
@@ -324,6 +325,8 @@ def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> No
         use_prepared_data()
         use_quick_signing_key(number)
     set_constants(os.environ.pop(CONSTANTS, "{}"))
+    if shift := os.environ.pop(SHIFT, ""):
+        shift_clock(float(shift))
     try:
         if order["script"]:
             runpy.run_path(order["script"], run_name="__main__")

@@ -1,7 +1,6 @@
 """Several nodes with one database. Each has its own data directory and address, and may have a wrong clock."""
 
 import random
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -9,8 +8,8 @@ from pathlib import Path
 import httpx
 
 from sso.core.encryption import MasterKey
-from tests.kit import shifted_clock
 from tests.kit.server import QUICK, Server
+from tests.kit.shifted_clock import shifted
 
 
 class Node(Server):
@@ -20,9 +19,7 @@ class Node(Server):
         self, folder: Path, settings: dict[str, str], clock_shift_s: float = 0, program: Sequence[str] = ()
     ) -> None:
         folder.mkdir(parents=True)
-        if clock_shift_s:
-            program = (sys.executable, shifted_clock.__file__, str(clock_shift_s))
-        super().__init__(folder, settings, program)
+        super().__init__(folder, settings | (shifted(clock_shift_s) if clock_shift_s else {}), program)
         self.url = f"http://{settings['SSO_BIND']}"
         self.http = self.client()
 

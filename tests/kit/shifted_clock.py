@@ -1,6 +1,7 @@
-"""Runs the program on a host whose clock is wrong: `python shifted_clock.py SECONDS serve`.
+"""A host whose clock is wrong: ``Node(folder, settings | shifted(90))`` runs a server whose clock is 90 s ahead.
 
-It replaces the functions that read the clock of the host before it imports the program.
+Only processes that are forked (kit/forked_program.py) know the setting. They replace the functions that read the clock
+of the host, also in the modules that have imported them.
 """
 
 import datetime
@@ -9,6 +10,8 @@ import time
 from datetime import datetime as real_datetime
 from typing import Any
 
+SHIFT = "CLOCK_SHIFT_S"  # an environment variable
+
 
 class _InstanceCheck(type):
     def __instancecheck__(cls, value: object) -> bool:
@@ -16,6 +19,11 @@ class _InstanceCheck(type):
 
 
 _time, _time_ns = time.time, time.time_ns
+
+
+def shifted(seconds: float) -> dict[str, str]:
+    """Returns a setting for a server on a host whose clock is so far ahead."""
+    return {SHIFT: str(seconds)}
 
 
 def shift_clock(seconds: float) -> None:
@@ -32,14 +40,17 @@ def shift_clock(seconds: float) -> None:
         def utcnow(cls) -> Any:
             return real_datetime.now(datetime.UTC).replace(tzinfo=None) + difference
 
-    time.time = lambda: _time() + seconds
-    time.time_ns = lambda: _time_ns() + int(seconds * 1e9)
-    datetime.datetime = ShiftedDatetime  # type: ignore[misc]
+    def shifted_time() -> float:
+        return _time() + seconds
 
+    def shifted_time_ns() -> int:
+        return _time_ns() + int(seconds * 1e9)
 
-if __name__ == "__main__":
-    del sys.path[0]  # this folder; its files must not hide other modules
-    shift_clock(float(sys.argv.pop(1)))
-    from sso.cli import main
-
-    main()
+    pairs: list[tuple[object, object]] = [
+        (real_datetime, ShiftedDatetime), (_time, shifted_time), (_time_ns, shifted_time_ns),
+    ]  # fmt: skip
+    for names in [vars(module) for name, module in sys.modules.items() if name != __name__]:
+        for name, value in list(names.items()):
+            for real, replacement in pairs:
+                if value is real:
+                    names[name] = replacement
