@@ -12,9 +12,12 @@ import httpx
 import jwt as pyjwt
 import pyotp
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.game import public_text
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
 _numbers = itertools.count(1)
@@ -123,20 +126,11 @@ def test_fixed_ips_must_be_private_networks(client: httpx.Client, login: str, ne
 def test_jwt_public_key_is_embedded_and_must_be_a_usable_key(client: httpx.Client, login: str) -> None:
     fields = {"login": login, "password": PASSWORD, "factor": "d"}
     assert client.post(LOGIN, json={**fields, "jwt_public_key": "AAAA"}).status_code == 400
-    key = rsa_key(2048)
+    key = public_text(rsa_key())
     data = client.post(LOGIN, json={**fields, "jwt_public_key": key}).json()
     assert claims_of(data["jwt"], client)["pub"] == key
-    assert client.post(LOGIN, json={**fields, "jwt_public_key": rsa_key(1024)}).status_code == 400
-
-
-def rsa_key(bits: int) -> str:
-    import base64
-
-    from cryptography.hazmat.primitives.asymmetric import rsa
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    key = rsa.generate_private_key(65537, bits).public_key()
-    return base64.b64encode(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
+    short = public_text(rsa.generate_private_key(65537, 1024))
+    assert client.post(LOGIN, json={**fields, "jwt_public_key": short}).status_code == 400
 
 
 def test_token_and_stoken_replace_login_and_password(client: httpx.Client, login: str) -> None:

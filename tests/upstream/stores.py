@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any
 
 import httpx
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.x509.oid import NameOID
 
 from tests.kit.browser import query
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 from tests.upstream import stand_ins
 from tests.upstream.stand_ins import Response
@@ -127,10 +127,8 @@ class GoogleStore(Store):
         return {"kind": self.kind, "client_id": AUDIENCE, "client_secret": KEY, **addresses}
 
 
-@cache
-def rsa_key(name: str) -> rsa.RSAPrivateKey:
-    """A key for each name, made once: making one takes a while."""
-    return rsa.generate_private_key(65537, 2048)
+def key_of(name: str) -> rsa.RSAPrivateKey:
+    return rsa_key(("authority", "apple", "stranger").index(name))
 
 
 def certificate(
@@ -146,9 +144,9 @@ def certificate(
         )
 
     builder = x509.CertificateBuilder().subject_name(named(name, organization)).serial_number(1)
-    builder = builder.issuer_name(named(issuer or signer, "Signing Authority")).public_key(rsa_key(name).public_key())
+    builder = builder.issuer_name(named(issuer or signer, "Signing Authority")).public_key(key_of(name).public_key())
     builder = builder.not_valid_before(begin).not_valid_after(now + timedelta(days=days))
-    return builder.sign(rsa_key(signer), hashes.SHA256())
+    return builder.sign(key_of(signer), hashes.SHA256())
 
 
 def authority() -> str:
@@ -170,7 +168,7 @@ class AppleStore(Store):
             "public_key_url": f"{self.url}/public-key/gc-prod-10.cer",
             "timestamp": timestamp,
             "salt": base64.b64encode(salt).decode(),
-            "signature": base64.b64encode(rsa_key("apple").sign(text, padding.PKCS1v15(), hashes.SHA256())).decode(),
+            "signature": base64.b64encode(key_of("apple").sign(text, padding.PKCS1v15(), hashes.SHA256())).decode(),
             "name": "Ann Apple",
             **fields,
         }
