@@ -46,9 +46,10 @@ _SCHEMA = """
     ) AS lines (line)
 """
 # Changes with every change of the schema. It is faster to read, but also changes if a change is undone.
+# The age of a row is counted from now, like that of the oldest transaction; ages need no conversion to text and back.
 _LAST_SCHEMA_CHANGE = f"""SELECT string_agg(format('%s %s', rows, newest), ',') FROM ({
     " UNION ALL ".join(
-        f"SELECT count(*), max(xmin::text::bigint) FROM {catalogue}"
+        f"SELECT count(*), age('3'::xid) - min(age(xmin)) FROM {catalogue}"
         for catalogue in ("pg_class", "pg_attribute", "pg_attrdef", "pg_constraint", "pg_index", "pg_namespace",
                           "pg_proc", "pg_trigger", "pg_type", "pg_db_role_setting")
     )
