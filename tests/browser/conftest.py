@@ -95,6 +95,8 @@ class Window:
         self.errors: list[str] = []
         self.context: BrowserContext = chromium.new_context(**options)
         self.context.set_default_timeout(TIMEOUT_MS)
+        if options.get("java_script_enabled", True):
+            self.context.add_init_script(_LOAD_AXE)
         self.page: Page = self.context.new_page()
         self.page.on("console", lambda message: self._collect(message.text))
         self.page.on("pageerror", lambda error: self._collect(str(error)))
@@ -211,9 +213,7 @@ def assert_accessible(page: Page, within: str = "html" if LONG else "main") -> N
     dark theme differ in their colours only: some pages have the one and some the other here. With SSO_TEST_ROUNDS,
     each page has both.
     """
-    has_axe, title = page.evaluate("[typeof axe !== 'undefined', document.title]")
-    if not has_axe:
-        page.evaluate(AXE_SCRIPT)
+    title = page.title()
     assert title
     is_dark = zlib.crc32(title.encode()) % 2 == 1  # the same in each run
     if LONG or not is_dark:
@@ -234,8 +234,11 @@ def _assert_no_violations(page: Page, within: str) -> None:
     assert found == []
 
 
+# Each page has the function, so that its text is sent to the browser once and not for each page.
+_LOAD_AXE = f"globalThis.loadAxe = () => {{ {AXE_SCRIPT}\n}}"
 # Rules whose findings are not serious, and frames, in which axe-core does not run, would take time for nothing.
 _RUN_AXE = """within => {
+    if (typeof axe === "undefined") loadAxe();
     const ignored = axe._audit.rules.filter(
         rule => ["minor", "moderate"].includes(rule.impact) && rule.id !== "heading-order"
     );
