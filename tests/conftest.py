@@ -113,6 +113,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[object]:
+    """A fixture of each test would take ten times as long."""
+    with restored_logging():
+        return (yield)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Finds what the tests of a file have left open here, and not during a test of another file.
@@ -126,12 +133,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def _without_cache(configure: Callable[..., None]) -> Callable[..., None]:
     return lambda **options: configure(**options | {"cache_logger_on_first_use": False})
-
-
-@pytest.fixture(autouse=True)
-def _restored_logging() -> Iterator[None]:
-    with restored_logging():
-        yield
 
 
 @pytest.fixture(scope="session")

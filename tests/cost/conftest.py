@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import httpx
 import pytest
-import structlog
 
 from sso.log import configure_logging
 from tests.cost.callers import Caller, Records, create_callers
@@ -26,17 +25,21 @@ class World:
     log: CostLog = field(default_factory=CostLog)
 
 
+@pytest.fixture(autouse=True)
+def _log() -> None:
+    """Each test restores the configuration at its end."""
+    configure_logging("json", "warning")
+
+
 @pytest.fixture(scope="module")
 def metered(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeteredServer]:
     dsn = postgres_server.fresh()
     settings = QUICK | NO_LIMITS | {"SSO_DATABASE_URL": dsn, "SSO_GSID_HOLD_S": "1"}
     server = MeteredServer(tmp_path_factory.mktemp("metered"), settings)
-    previous = structlog.get_config()
     configure_logging("json", "warning")
     server.start()
     yield server
     server.stop()
-    structlog.configure(**previous)
     postgres_server.drop(dsn)
 
 
