@@ -114,8 +114,8 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Iterator[object]:
-    """A fixture of each test would take ten times as long."""
+def pytest_runtest_protocol() -> Iterator[None]:
+    """Restores the logging configuration after each test. A fixture for it would take 0.3 ms longer."""
     with restored_logging():
         return (yield)
 

@@ -14,7 +14,7 @@ from tests.kit.browser import mail_text
 from tests.kit.server import Server, until
 
 
-class _Mail(NamedTuple):
+class Mail(NamedTuple):
     path: Path
     size: int
     recipient: str
@@ -24,13 +24,11 @@ class _Mail(NamedTuple):
 def mails(server: Server, login: str, subject: str = "") -> list[str]:
     """Returns the texts of the mails to this address whose subject contains this text, oldest first."""
     return [
-        _text(mail.path, mail.size)
-        for mail in _all_mails(server)
-        if mail.recipient == login and subject in mail.subject
+        _text(mail.path, mail.size) for mail in all_mails(server) if mail.recipient == login and subject in mail.subject
     ]
 
 
-def _all_mails(server: Server) -> list[_Mail]:
+def all_mails(server: Server) -> list[Mail]:
     """Returns all mails that are written completely, oldest first."""
     stats = [(path.stat(), path) for path in (server.folder / "data" / "mail").glob("*.eml")]
     stats.sort(key=lambda item: item[0].st_mtime_ns)
@@ -38,13 +36,13 @@ def _all_mails(server: Server) -> list[_Mail]:
 
 
 @functools.lru_cache(2000)  # those who wait for a mail look at all mails again and again
-def _read(path: Path, size: int) -> _Mail:
+def _read(path: Path, size: int) -> Mail:
     """Reads a mail with the old parser of headers, which takes a tenth of the time: most mails are for others."""
     headers = BytesHeaderParser().parsebytes(path.read_bytes())
     recipient, subject = (
         "".join(str(make_header(decode_header(headers[name]))).splitlines()) for name in ("To", "Subject")
     )
-    return _Mail(path, size, recipient, subject)
+    return Mail(path, size, recipient, subject)
 
 
 @functools.lru_cache(2000)
