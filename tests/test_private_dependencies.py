@@ -9,7 +9,9 @@ import inspect
 from asyncio import selector_events, sslproto
 from collections import deque
 from collections.abc import Callable, Collection
+from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import AsyncMock
 
 import asyncpg
 import pytest
@@ -24,6 +26,7 @@ from trio_asyncio._base import BaseTrioEventLoop
 from trio_asyncio._handles import ScopedHandle
 
 from sso.db.asyncio_loop import MAX_READ, FastAsyncioLoop
+from sso.db.connection import ARRAY_TYPES
 from sso.db.database import Database
 from tests.kit.private_dependencies import changed, code_digest
 
@@ -126,6 +129,28 @@ async def test_asyncpg_asks_the_names_that_are_replaced(database: Database, monk
             patch.setattr(protocol, name, value)
             with pytest.raises(asyncpg.DataError, match="container expected"):
                 await database.run_sql("SELECT CAST($1 AS text[])", [["a"]])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("bool", True),
+        ("bytea", b"a"),
+        ("int4", 7),
+        ("int8", 2**40),
+        ("float8", 0.5),
+        ("timestamptz", datetime(2026, 1, 1, tzinfo=UTC)),
+        ("jsonb", {"a": [1]}),
+    ],
+)
+async def test_asyncpg_does_not_ask_for_array_types_of_the_service(
+    database: Database, monkeypatch: pytest.MonkeyPatch, name: str, value: object
+) -> None:
+    find = "SELECT typarray, oid FROM pg_type WHERE typname = $1 AND typnamespace = 'pg_catalog'::regnamespace"
+    assert await database.run_sql(find, [name]) == [ARRAY_TYPES[name]]
+    message = changed("asyncpg", "how a connection learns of types", "sso/db/connection.py")
+    monkeypatch.setattr(asyncpg.Connection, "_introspect_types", AsyncMock(side_effect=AssertionError(message)))
+    assert await database.run_sql(f"SELECT CAST($1 AS {name}[])", [[value, None]]) == [([value, None],)]
 
 
 def test_parts_of_nats_py_that_the_bus_uses() -> None:

@@ -32,6 +32,23 @@ _VIEWS: list[object] = [{}.keys(), {}.values(), OrderedDict[str, str]().keys(), 
 protocol.IterableABC = protocol.SizedABC = (list, tuple, set, frozenset, deque, range, *map(type, _VIEWS))
 protocol.MappingABC = dict
 
+# asyncpg asks PostgreSQL about each array type, on each connection, with a recursive statement that takes longer than
+# most statements of the service. The numbers (pg_type.oid) of built-in types and of their elements never change.
+ARRAY_TYPES = {
+    "bool": (1000, 16),
+    "bytea": (1001, 17),
+    "int4": (1007, 23),
+    "int8": (1016, 20),
+    "float8": (1022, 701),
+    "timestamptz": (1185, 1184),
+    "jsonb": (3807, 3802),
+}
+_INTROSPECTED = [
+    {"oid": oid, "ns": "pg_catalog", "name": f"_{name}", "elemtype": element, "elemtype_name": name, "elemdelim": b",",
+     "kind": b"b", "basetype": None, "range_subtype": None, "attrtypoids": None, "attrnames": None}
+    for name, (oid, element) in ARRAY_TYPES.items()
+]  # fmt: skip
+
 
 async def open_plain(
     dsn: str, host: DatabaseHost | None, seconds: float, role: Literal["read-write", "any"] = "read-write"
@@ -58,6 +75,7 @@ async def open_prepared(dsn: str, host: DatabaseHost | None, limits: TimeLimits)
             await connection.set_type_codec(
                 "jsonb", schema="pg_catalog", encoder=lambda value: orjson.dumps(value).decode(), decoder=orjson.loads
             )
+            connection._protocol.get_settings().register_data_types(_INTROSPECTED)  # after the codec of jsonb
         except BaseException:
             connection.terminate()
             raise
