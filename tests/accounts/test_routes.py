@@ -32,7 +32,7 @@ def client(server: Server) -> Iterator[httpx.Client]:
 
 def new_user(server: Server, **fields: Any) -> str:
     login = f"login{next(_numbers)}@example.com"
-    server.apply({"users": [{"login": login, "password": PASSWORD, "nick": "Ann", **fields}]})
+    server.save_accounts(users=[{"login": login, "password": PASSWORD, "nick": "Ann", **fields}])
     return login
 
 

@@ -61,7 +61,7 @@ def service_token(server: Server, client_id: str, application_id: int) -> dict[s
     """The headers of a new service client of an application."""
     secret = f"a secret of the client {client_id}"
     fields = {"profile": "oidc", "grant_types": ["client_credentials"], "application_id": application_id}
-    server.apply({"clients": [{"client_id": client_id, "client_secret": secret, **fields}]})
+    server.save_accounts(clients=[{"client_id": client_id, "client_secret": secret, **fields}])
     form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
     with server.client() as client:
         answer = client.post("/proxy/oauth/token", data=form)

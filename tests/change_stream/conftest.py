@@ -48,7 +48,7 @@ def service_client_of(server: Server, studio: Studio, application_id: int) -> Ad
     """A service client of this application."""
     client_id, secret = f"reader{application_id}", f"a secret of the client of {application_id}"
     fields = {"profile": "oidc", "grant_types": ["client_credentials"], "application_id": application_id}
-    server.apply({"clients": [{"client_id": client_id, "client_secret": secret, **fields}]})
+    server.save_accounts(clients=[{"client_id": client_id, "client_secret": secret, **fields}])
     form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
     token = studio.client.post("/proxy/oauth/token", data=form).json()["access_token"]
     return Administrator(studio.client, {"Authorization": f"Bearer {token}"})

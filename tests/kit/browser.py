@@ -34,7 +34,7 @@ _numbers = itertools.count(1)
 def new_user(server: Server, **fields: Any) -> str:
     """Creates a user and returns the login."""
     login = fields.pop("login", f"person{next(_numbers)}@example.com")
-    server.apply({"users": [{"login": login, "password": PASSWORD, "nick": "Ann", **fields}]})
+    server.save_accounts(users=[{"login": login, "password": PASSWORD, "nick": "Ann", **fields}])
     return str(login)
 
 

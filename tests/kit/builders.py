@@ -5,8 +5,7 @@ from typing import Any
 
 from sso.accounts.model import User
 from sso.services import Services
-from sso.state.apply import Applier
-from sso.state.document import parse
+from tests.kit.open_services import save_accounts
 
 PASSWORD = "correct horse battery"
 TOTP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
@@ -16,7 +15,7 @@ _numbers = itertools.count(1)
 async def add_user(services: Services, **fields: Any) -> User:
     login = fields.pop("login", f"user{next(_numbers)}@example.com")
     record = {"login": login, "password": PASSWORD, "nick": "Ann", **fields}
-    await Applier(services.database, services.hasher, services.operations).apply(parse({"users": [record]}))
+    await save_accounts(services, {"users": [record]})
     user = await services.users.get_by_login(login)
     assert user is not None
     return user

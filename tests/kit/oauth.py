@@ -166,13 +166,13 @@ def new_site(server: Server, *, public: bool = False, **fields: Any) -> Site:
     secret = None if public else fields.pop("client_secret", f"{client_id}-secret-0123456789")
     host = urlsplit(redirect_uri).hostname
     record = {"client_id": client_id, "name": f"Site {client_id}", "redirect_hosts": [host], **fields}
-    server.apply({"clients": [record | ({"client_secret": secret} if secret else {})]})
+    server.save_accounts(clients=[record | ({"client_secret": secret} if secret else {})])
     return Site(server, client_id, secret, redirect_uri, fields.get("profile", "strict"))
 
 
 def new_browser(server: Server, **fields: Any) -> Browser:
     login = fields.pop("login", f"oauth{next(_numbers)}@example.com")
-    server.apply({"users": [{"login": login, "password": PASSWORD, "nick": "Ann", **fields}]})
+    server.save_accounts(users=[{"login": login, "password": PASSWORD, "nick": "Ann", **fields}])
     return Browser(server, login)
 
 

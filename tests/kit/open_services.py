@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 
 import trio
 
+from sso.audit.trail import AuditActor
 from sso.config import Settings
+from sso.db.transaction import Transaction
 from sso.services import Services, open_services
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -49,6 +51,23 @@ class OpenServices:
 
 async def apply_document(services: Services, document: dict[str, Any]) -> None:
     await Applier(services.database, services.hasher, services.operations).apply(parse(document))
+
+
+async def save_accounts(services: Services, document: dict[str, Any]) -> None:
+    """Saves the users and clients of a document, without a look at the permissions of users before and after it.
+
+    That takes a third of the time, and is enough for accounts that a test begins with.
+    """
+    accounts = parse(document)
+    hashes = {user.login: await services.hasher.hash(user.password) for user in accounts.users if user.password}
+
+    async def save(tx: Transaction) -> None:
+        for user in accounts.users:
+            await services.operations.users.save(tx, AuditActor(), user, hashes.get(user.login))
+        for client in accounts.clients:
+            await services.operations.clients.save(tx, AuditActor(), client)
+
+    await services.database.transaction(save)
 
 
 async def run_once(settings: Settings, database_url: str, function: Callable[[Services], Awaitable[T]]) -> T:

@@ -19,7 +19,7 @@ from sso.config import load
 from sso.services import Services
 from tests.kit import forked_program
 from tests.kit.forked_program import ForkedProcess, can_fork
-from tests.kit.open_services import OpenServices, apply_document, run_once
+from tests.kit.open_services import OpenServices, apply_document, run_once, save_accounts
 from tests.kit.plain_http import PlainTransport
 from tests.kit.prepared_data import prepare
 
@@ -156,6 +156,10 @@ class Server:
     def apply(self, document: dict[str, Any]) -> None:
         """Applies a document like `sso apply`, but in this process, which saves a second."""
         self.run_with_services(lambda services: apply_document(services, document))
+
+    def save_accounts(self, **document: Any) -> None:
+        """Saves users and clients that a test begins with: ``save_accounts(users=[…], clients=[…])``."""
+        self.run_with_services(lambda services: save_accounts(services, document))
 
     def run_with_services(self, function: Callable[[Services], Awaitable[T]]) -> T:
         """Returns the result of a function of services that use the server's database, in this process.

@@ -23,11 +23,10 @@ from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import TokenRestrictions
 from sso.oauth.tokens.dpop import DpopProof
 from sso.services import Services
-from sso.state.apply import Applier
-from sso.state.document import parse
 from sso.telemetry.metrics import Metrics
 from sso.web.client_address import LOCAL
 from tests.kit.builders import PASSWORD, add_user
+from tests.kit.open_services import save_accounts
 
 SECRET = "a-secret-of-the-shop"
 URI = "https://shop.example.com/cb"
@@ -41,7 +40,7 @@ async def apply_client(services: Services, **fields: Any) -> None:
     """Creates or changes the client "shop". A field that is None is left out."""
     client = {"client_id": "shop", "client_secret": SECRET, "redirect_hosts": ["shop.example.com"]} | fields
     section = {name: value for name, value in client.items() if value is not None}
-    await Applier(services.database, services.hasher, services.operations).apply(parse({"clients": [section]}))
+    await save_accounts(services, {"clients": [section]})
 
 
 async def redeem(

@@ -46,7 +46,7 @@ def steam_store() -> Iterator[SteamStore]:
 def new_linked_account(server: Server, provider_id: str, subject: str, **fields: Any) -> str:
     """Links a store account with a new account, and returns its user id."""
     login = f"{provider_id}-{subject}@example.com"
-    server.apply({"users": [{"login": login, "password": PASSWORD, "nick": "Ann", **fields}]})
+    server.save_accounts(users=[{"login": login, "password": PASSWORD, "nick": "Ann", **fields}])
     return link_account(server, provider_id, subject, login)
 
 

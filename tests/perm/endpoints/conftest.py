@@ -77,7 +77,7 @@ class Studio:
         if second_factor:
             fields["totp_secret"] = TOTP_SECRET
             code = {"otp": AuthenticatorApp(TOTP_SECRET).code()}
-        self.server.apply({"users": [{"login": login, "password": PASSWORD, **fields}]})
+        self.server.save_accounts(users=[{"login": login, "password": PASSWORD, **fields}])
         credentials = {"login": login, "password": PASSWORD, "factor": FACTOR, **code}
         data = self.client.post("/proxy/api/login", json=credentials).json()
         return ApiUser(self.client, data["user_id"], login, data["jwt"])
@@ -85,7 +85,7 @@ class Studio:
     def users(self, count: int) -> list[ApiUser]:
         """Create users with one document. They log in when their JWT is needed: many are only named in requests."""
         logins = [f"perm{next(_numbers)}@example.com" for _ in range(count)]
-        self.server.apply({"users": [{"login": login, "password": PASSWORD} for login in logins]})
+        self.server.save_accounts(users=[{"login": login, "password": PASSWORD} for login in logins])
         rows = query(self.server, "SELECT user_id, login FROM users WHERE login = ANY($1)", logins)
         ids = {row["login"]: row["user_id"] for row in rows}
         return [NewUser(self.client, ids[login], login) for login in logins]
