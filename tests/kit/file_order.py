@@ -16,9 +16,9 @@ TESTS = Path(__file__).parents[1]
 DURATIONS = TESTS / "durations.json"
 USUAL_S = 1  # shorter files are not stored
 LONG_S = 8  # files that take longer come first
-# Files that share a browser or a server with settings of its own.
+# Files that share a browser or a server with settings of its own. Those with a server of two workers are another group.
 GROUPS = (("browser/",), ("upstream/", "players/", "accounts/registration/", "races/test_guests.py"), ("gsid/",))
-GROUP_COUNT = len(GROUPS) + 1  # with the files that are in no group
+GROUP_COUNT = len(GROUPS) + 2  # with the files that are in no group
 
 
 def durations() -> defaultdict[str, float]:
@@ -58,9 +58,15 @@ def _places(file: str) -> list[str]:
 
 
 def group_numbers(items: list[pytest.Item]) -> list[int]:
-    """Returns the number of the group of each test, or that of the files in no group."""
-    files = [_file(item.nodeid) for item in items]
-    return [next((n for n, group in enumerate(GROUPS) if file.startswith(group)), len(GROUPS)) for file in files]
+    """Returns the number of the group of each test; the last one is that of the files in no group."""
+    return [_group_number(item) for item in items]
+
+
+def _group_number(item: pytest.Item) -> int:
+    file = _file(item.nodeid)
+    with_two_workers = item.get_closest_marker("two_workers") is not None
+    members = [*(file.startswith(group) for group in GROUPS), with_two_workers, True]
+    return members.index(True)
 
 
 class DurationRecorder:
