@@ -21,6 +21,7 @@ from tests.kit.memory_folder import use_memory_for_temporary_files
 from tests.kit.open_database import open_database
 from tests.kit.prepared_data import prepared_data
 from tests.kit.processes import ProcessRunner, add_option
+from tests.kit.quick_httpx import make_requests_quick
 from tests.kit.quick_hypothesis import forget_constants_of_the_source, store_characters_of_utf8
 from tests.kit.restored_logging import restored_logging
 from tests.kit.server import QUICK, SLOW_MACHINE_S, TWO_WORKERS, Server, running
@@ -62,6 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if config.option.processes:
             config.pluginmanager.register(ProcessRunner())
     share_default_context()
+    make_requests_quick()
     forget_constants_of_the_source()
     # Tracebacks of structlog take seconds if the package rich is installed, which a tool for tests needs.
     default = structlog.get_config()["processors"]
@@ -107,10 +109,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Excludes what exists now from garbage collections, which would look at thousands of tests each time."""
+    """Excludes what exists now from garbage collections, which would look at thousands of tests each time.
+
+    Tests make little garbage in cycles, so collections are rare. There is one after each file.
+    """
     store_characters_of_utf8()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)
 
 
 @pytest.hookimpl(wrapper=True)

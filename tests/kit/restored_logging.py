@@ -15,5 +15,7 @@ def restored_logging() -> Iterator[None]:
         yield
     finally:
         structlog.configure(**config)
-        root.handlers[:] = handlers
-        root.setLevel(level)
+        if root.handlers != handlers:
+            root.handlers[:] = handlers
+        if root.level != level:  # to set it makes all loggers forget their levels
+            root.setLevel(level)
