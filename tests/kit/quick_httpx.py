@@ -14,10 +14,10 @@ _read_cookies = httpx.Cookies.extract_cookies
 def make_requests_quick() -> None:
     """For the clients of this process."""
     parse = functools.lru_cache(maxsize=5000)(_urlparse.urlparse)  # the result cannot be changed
-    _urls.urlparse = _urlparse.urlparse = parse  # type: ignore[attr-defined,assignment]
+    _urls.urlparse = _urlparse.urlparse = parse  # type: ignore[attr-defined]
     httpx.Cookies.extract_cookies = _read_cookies_if_any  # type: ignore[method-assign]
 
 
-def _read_cookies_if_any(cookies: httpx.Cookies, response: httpx.Response) -> None:
+def _read_cookies_if_any(self: httpx.Cookies, response: httpx.Response) -> None:
     if "Set-Cookie" in response.headers:
-        _read_cookies(cookies, response)
+        _read_cookies(self, response)
