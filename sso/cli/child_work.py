@@ -2,11 +2,12 @@
 
 import os
 import pickle
+import select
 import signal
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from sso.core.errors import ApiError, OperatorError
 
@@ -27,8 +28,10 @@ def run_in_child(work: Callable[[], object]) -> None:
         _run(work, write_fd)
     try:
         os.close(write_fd)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
-        with os.fdopen(read_fd, "rb") as pipe:
+        with os.fdopen(read_fd, "rb") as pipe, _signal_events() as signalled:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+            while pipe not in select.select([pipe, signalled], [], [])[0]:
+                os.read(signalled, 100)  # the handler runs now, and may raise
             failure = pipe.read()
     except BaseException:  # this process is being stopped
         with suppress(ProcessLookupError):
@@ -40,6 +43,19 @@ def run_in_child(work: Callable[[], object]) -> None:
         raise pickle.loads(failure)  # noqa: S301 - our own process has written it
     if status != 0:
         raise SystemExit(1)  # the child has printed why
+
+
+@contextmanager
+def _signal_events() -> Iterator[int]:
+    """Yields a pipe that can be read when a signal has come, even if it came just before this process waits for it."""
+    read_fd, write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    before = signal.set_wakeup_fd(write_fd)
+    try:
+        yield read_fd
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(read_fd)
+        os.close(write_fd)
 
 
 def _run(work: Callable[[], object], write_fd: int) -> None:
