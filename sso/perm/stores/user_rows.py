@@ -26,26 +26,29 @@ MAX_PART_DATA = 4 * 1024 * 1024
 # Memberships matter at the central application only. Records are selected as text, because they may be so large that
 # they have to be decoded in a thread. Their sizes are read without the data.
 _ROWS = Statement(
-    f"""SELECT u.user_id, u.login, u.tags, u.purchases, u.bans,
-        u.merged_into IS NOT NULL AS is_alias, r.bytes_before < :max_bytes AS is_read,
+    f"""SELECT r.user_id, r.login, r.tags, r.purchases, r.bans,
+        r.merged_into IS NOT NULL AS is_alias, r.bytes_before < :max_bytes AS is_read,
         CASE WHEN r.bytes > 0 AND r.bytes_before < :max_bytes THEN CAST(jsonb_build_object(
             'public_data', r.public_data, 'private_data', r.private_data, 'secret_data', r.secret_data) AS text)
         END AS record,
         (SELECT jsonb_agg(jsonb_build_object('name', s.name, 'expired', s.expired, 'ttl', s.ttl) ORDER BY s.position)
-         FROM role_assignments s WHERE s.user_id = u.user_id AND s.application_id = :application_id) AS roles,
+         FROM role_assignments s WHERE s.user_id = r.user_id AND s.application_id = :application_id) AS roles,
         CASE WHEN :application_id = 1 THEN
             (SELECT jsonb_agg(jsonb_build_array(m.project_id, m.level, m.resource, m.role, m.expired, m.ttl)
                 ORDER BY m.project_id, m.position)
-             FROM project_members m WHERE m.user_id = u.user_id)
+             FROM project_members m WHERE m.user_id = r.user_id)
         END AS members
     FROM (
         SELECT *, sum(bytes) OVER (ORDER BY n) - bytes AS bytes_before FROM (
-            SELECT item.*, own.public_data, own.private_data, own.secret_data, coalesce(pg_column_size(own.public_data)
+            SELECT item.n, u.user_id, u.login, u.tags, u.purchases, u.bans, u.merged_into,
+                own.public_data, own.private_data, own.secret_data, coalesce(pg_column_size(own.public_data)
                 + pg_column_size(own.private_data) + pg_column_size(own.secret_data), 0) AS bytes
-            FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS item (user_id, n) LEFT JOIN user_records own
-                ON :with_data AND own.application_id = :application_id AND {by_index("own.user_id", "item.user_id")}
+            FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS item (user_id, n)
+            JOIN users u ON {by_index("u.user_id", "item.user_id")}
+            LEFT JOIN user_records own
+                ON :with_data AND own.application_id = :application_id AND {by_index("own.user_id", "u.user_id")}
         ) AS stored
-    ) AS r JOIN users u ON {by_index("u.user_id", "r.user_id")}"""
+    ) AS r"""
 )
 _ACCOUNTS = Statement(
     """SELECT user_id, login, login_key, tags, purchases, bans,
@@ -106,7 +109,7 @@ class EncodedUserReader:
     def __init__(self, runner: Runner, application_id: int, user_ids: Iterable[str], *, with_data: bool = True) -> None:
         self._runner = runner
         self._values = {"application_id": application_id, "with_data": with_data}
-        self._unread = list(user_ids)
+        self._unread = list(dict.fromkeys(user_ids))
         self._rows: deque[Row] = deque()
 
     def __aiter__(self) -> Self:

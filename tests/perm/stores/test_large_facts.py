@@ -17,7 +17,7 @@ from sso.perm.stores import compilation, facts_decoding, user_rows
 from sso.perm.stores import facts as stored_facts
 from sso.perm.stores.facts import FEW_PAIRS, MUCH_DATA, StoredFacts
 from sso.perm.stores.loaded_facts import LoadedFacts
-from sso.perm.stores.user_rows import EncodedUserReader, decode_users, read_user_rows
+from sso.perm.stores.user_rows import MAX_STORED_BYTES, EncodedUserReader, decode_users, read_user_rows
 from tests.kit.conditions import until_true
 from tests.kit.open_database import open_database
 
@@ -147,21 +147,21 @@ async def test_read_of_much_data_is_no_part_of_a_batch(pool: Database) -> None:
 MUCH_TEXT = 100_000
 
 
+def add_text(user_id: str, size: int) -> Statement:
+    """Text that cannot be compressed."""
+    text = "string_agg(encode(sha256(convert_to(random()::text, 'UTF8')), 'base64'), '')"
+    return Statement(
+        f"""INSERT INTO user_records (user_id, application_id, public_data)
+        SELECT '{user_id}', 10, jsonb_build_object('x', left({text}, {size})) FROM generate_series(1, {size // 40})"""
+    )
+
+
 @pytest.fixture
 async def users_with_much_data(pool: Database) -> list[str]:
     """Ten users, one of them without data. The data of the others cannot be compressed."""
     ids = [str(number) for number in range(20, 30)]
     logins = ", ".join(f"('{user_id}', '{user_id}@x.org', '{user_id}@x.org')" for user_id in ids)
-    text = "string_agg(encode(sha256(convert_to(random()::text, 'UTF8')), 'base64'), '')"
-    records = [
-        Statement(
-            f"""INSERT INTO user_records (user_id, application_id, public_data)
-            SELECT '{user_id}', 10, jsonb_build_object('x', left({text}, {MUCH_TEXT}))
-            FROM generate_series(1, {MUCH_TEXT // 40})"""
-        )
-        for user_id in ids
-        if user_id != "25"
-    ]
+    records = [add_text(user_id, MUCH_TEXT) for user_id in ids if user_id != "25"]
     users = Statement(f"INSERT INTO users (user_id, login, login_key) VALUES {logins}")
     await pool.transaction(change, [users, *records])
     return ids
@@ -195,6 +195,16 @@ async def test_statement_returns_some_of_the_data_of_many_users(
     assert len(await read_user_rows(pool, 11, ids)) == 10
     assert len(await read_user_rows(pool, 10, ids, with_data=False)) == 10
     assert counts == [3, 0, 0]
+
+
+async def test_user_with_much_data_who_is_named_twice_is_read(pool: Database, users_with_much_data: list[str]) -> None:
+    await pool.value(add_text("1", 2 * MAX_STORED_BYTES))
+    assert list(await read_user_rows(pool, 10, ["1", "1", *users_with_much_data])) == ["1", *users_with_much_data]
+
+
+async def test_much_data_without_a_user_hides_no_other_users(pool: Database, users_with_much_data: list[str]) -> None:
+    await pool.value(add_text("2", 2 * MAX_STORED_BYTES))
+    assert list(await read_user_rows(pool, 10, ["2", *users_with_much_data])) == users_with_much_data
 
 
 async def test_statement_returns_some_of_the_data_of_users_in_questions(
