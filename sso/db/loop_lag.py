@@ -37,4 +37,4 @@ class LoopLag(trio.abc.Instrument):
             duration = trio.current_time() - self._round_began
             if duration > ROUND_S:
                 for scope in self.scopes:
-                    scope.deadline += duration
+                    scope.deadline = min(scope.deadline + duration, self.end)

@@ -38,6 +38,19 @@ async def test_long_round_extends_deadlines_by_its_duration(
     assert unrelated.deadline == 10
 
 
+async def test_long_round_extends_no_deadline_beyond_the_end_of_all_calls(
+    lag: LoopLag, mock_clock: trio.testing.MockClock
+) -> None:
+    running = lag.open_scope(9)
+    lag.end_calls_by(10)
+    later = lag.open_scope(20)
+    await trio.lowlevel.checkpoint()
+    mock_clock.jump(2.0)  # as if this task had computed for so long
+    await trio.lowlevel.checkpoint()
+    await trio.lowlevel.checkpoint()
+    assert running.deadline == later.deadline == 10
+
+
 async def test_statement_is_not_cancelled_while_the_process_is_busy(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
