@@ -1,6 +1,7 @@
 """Transactions and statements: errors, deadlines, cancellation, and lost connections."""
 
 import random
+import time
 
 import pytest
 import trio
@@ -110,6 +111,21 @@ async def test_connection_of_a_call_that_exceeded_its_deadline_is_not_used_again
     assert connection.is_closed()
     database._breaker.record_success()
     assert await database.value(Statement("SELECT 7")) == 7
+
+
+async def test_transaction_whose_deadline_passes_during_work_in_a_thread_is_rolled_back(database: Database) -> None:
+    async def work(tx: Transaction) -> None:
+        await insert(tx, b"a")
+        await tx.run_in_thread(time.sleep, 0.5)
+        await insert(tx, b"b")
+
+    await database.ping()
+    database.lag.end_calls_by(trio.current_time() + 0.2)
+    with pytest.raises(DeadlineExceeded, match=r"^the service stops$"):
+        await database.transaction(work)
+    database.lag.end = float("inf")
+    database._breaker.record_success()
+    assert await database.value(COUNT) == 0
 
 
 async def test_database_ends_a_long_statement_before_our_deadline(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
