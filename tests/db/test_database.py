@@ -113,7 +113,7 @@ async def test_connection_of_a_call_that_exceeded_its_deadline_is_not_used_again
     assert await database.value(Statement("SELECT 7")) == 7
 
 
-async def test_transaction_whose_deadline_passes_during_work_in_a_thread_is_rolled_back(database: Database) -> None:
+async def test_transaction_that_computes_while_the_service_stops_is_rolled_back(database: Database) -> None:
     async def work(tx: Transaction) -> None:
         await insert(tx, b"a")
         await tx.run_in_thread(time.sleep, 0.5)
