@@ -30,7 +30,7 @@ def run_in_child(work: Callable[[], object]) -> None:
         os.close(write_fd)
         with os.fdopen(read_fd, "rb") as pipe, _signal_events() as signalled:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
-            while pipe not in select.select([pipe, signalled], [], [])[0]:
+            while read_fd not in select.select([read_fd, signalled], [], [])[0]:
                 os.read(signalled, 100)  # the handler runs now, and may raise
             failure = pipe.read()
     except BaseException:  # this process is being stopped
