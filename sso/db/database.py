@@ -138,7 +138,7 @@ class Database:
         return nullcontext() if self.telemetry is None else self.telemetry.statement(function_name(function))
 
     async def _run_transaction(self, call: Callable[[Transaction], Awaitable[T]], seconds: float, begin_sql: str) -> T:
-        run_in_thread = partial(self._loop.trio_as_future, self._run_in_thread)
+        run_in_thread = partial(self._loop.trio_as_future, self.lag.run_in_thread, self._threads)
         run = partial(run_in_transaction, call, run_in_thread, self._monitor, begin_sql)
         seconds = self.limits.queue_s + max(seconds, self.limits.transaction_s)
         result, topics = await retry_conflicts(lambda: self._run(run, seconds))
@@ -174,13 +174,6 @@ class Database:
     async def run_in_thread(self, function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
         """Returns ``function(*arguments)``, called in a thread, so that other requests are served meanwhile."""
         return await self._threads.run(function, *arguments)
-
-    async def _run_in_thread(self, function: Callable[[], T]) -> T:
-        """A transaction that computes beyond its deadline may still commit, unless the service stops."""
-        result = await self._threads.run(function)
-        if trio.current_time() >= self.lag.end:
-            await trio.lowlevel.checkpoint_if_cancelled()
-        return result
 
     async def open_connections(self) -> None:
         """Opens all connections, so that the first burst of requests does not wait for them."""

@@ -4,7 +4,14 @@ A statement takes several rounds of the event loop. During a burst of requests t
 answers in time would seem to be unavailable.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import trio
+
+from sso.core.thread_pool import ThreadPool
+
+T = TypeVar("T")
 
 ROUND_S = 0.02  # shorter rounds are normal and do not extend deadlines
 
@@ -28,6 +35,13 @@ class LoopLag(trio.abc.Instrument):
         self.end = min(self.end, moment)
         for scope in self.scopes:
             scope.deadline = min(scope.deadline, moment)
+
+    async def run_in_thread(self, threads: ThreadPool, function: Callable[[], T]) -> T:
+        """A transaction that computes beyond its deadline may still commit, unless the end of all calls has come."""
+        result = await threads.run(function)
+        if trio.current_time() >= self.end:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        return result
 
     def after_io_wait(self, timeout: float) -> None:
         self._round_began = trio.current_time()
