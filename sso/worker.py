@@ -294,7 +294,7 @@ async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: tri
         health.draining = True
         stop.set()
         # Cancellation does not end them: the supervisor would have to kill this worker.
-        services.database.lag.end_calls_by(trio.current_time() + ServerLimits().drain_s + LAST_CALLS_S)
+        services.database.deadlines.end_calls_by(trio.current_time() + ServerLimits().drain_s + LAST_CALLS_S)
         services.game_login.drain()
         services.change_reader.drain()
         services.signals.polls.drain()

@@ -20,13 +20,13 @@ import trio
 from sso.core.thread_pool import ThreadPool
 from sso.db.asyncio_loop import FastAsyncioLoop
 from sso.db.batch.scheduler import BatchScheduler
+from sso.db.call_deadlines import CallDeadlines
 from sso.db.circuit_breaker import CircuitBreaker
 from sso.db.clock import DatabaseClock
 from sso.db.connection_share import ConnectionShares, current_share
 from sso.db.connector import Connector
 from sso.db.driver_errors import DRIVER_ERRORS, is_read_only, raise_translated
 from sso.db.errors import DatabaseError, DeadlineExceeded, ReadOnly, Unavailable
-from sso.db.loop_lag import LoopLag
 from sso.db.pool import ConnectionPool
 from sso.db.statement import Statement
 from sso.db.statement_monitor import StatementMonitor
@@ -65,7 +65,7 @@ class Database:
         self.connector = Connector(dsn, limits)
         self._pool = ConnectionPool(self.connector)
         self._breaker = CircuitBreaker()
-        self.lag = LoopLag()
+        self.deadlines = CallDeadlines()
         self.epoch = 0  # counts opened connections: those before and after may be of different servers
         self.scheduler = BatchScheduler()
         self.clock = DatabaseClock()
@@ -89,11 +89,11 @@ class Database:
         """
         async with FastAsyncioLoop.open() as loop:
             database = cls(dsn, loop, size, slow_ms, telemetry, limits)
-            trio.lowlevel.add_instrument(database.lag)
+            trio.lowlevel.add_instrument(database.deadlines)
             try:
                 yield database
             finally:
-                trio.lowlevel.remove_instrument(database.lag)
+                trio.lowlevel.remove_instrument(database.deadlines)
                 with trio.CancelScope(shield=True), trio.move_on_after(2):
                     await loop.run(database._pool.close())
 
@@ -138,7 +138,7 @@ class Database:
         return nullcontext() if self.telemetry is None else self.telemetry.statement(function_name(function))
 
     async def _run_transaction(self, call: Callable[[Transaction], Awaitable[T]], seconds: float, begin_sql: str) -> T:
-        run_in_thread = partial(self._loop.trio_as_future, self.lag.run_in_thread, self._threads)
+        run_in_thread = partial(self._loop.trio_as_future, self.deadlines.run_in_thread, self._threads)
         run = partial(run_in_transaction, call, run_in_thread, self._monitor, begin_sql)
         seconds = self.limits.queue_s + max(seconds, self.limits.transaction_s)
         result, topics = await retry_conflicts(lambda: self._run(run, seconds))
@@ -239,14 +239,15 @@ class Database:
             self._slots.acquire_nowait()
         except trio.WouldBlock:
             await self._wait_for_slot(shield)
-        scope = self.lag.open_scope(end)
+        scope = self.deadlines.open_scope(end)
         try:
             with scope:
                 return await self._loop.run(self._with_connection(function, began))
             self._breaker.record_failure(began)
-            raise DeadlineExceeded("the service stops" if end > self.lag.end else "the database did not answer in time")
+            reason = "the service stops" if end > self.deadlines.end else "the database did not answer in time"
+            raise DeadlineExceeded(reason)
         finally:
-            self.lag.scopes.discard(scope)
+            self.deadlines.scopes.discard(scope)
             self._slots.release()
 
     async def _wait_for_slot(self, shield: bool) -> None:

@@ -120,10 +120,10 @@ async def test_transaction_that_computes_while_the_service_stops_is_rolled_back(
         await insert(tx, b"b")
 
     await database.ping()
-    database.lag.end_calls_by(trio.current_time() + 0.2)
+    database.deadlines.end_calls_by(trio.current_time() + 0.2)
     with pytest.raises(DeadlineExceeded, match=r"^the service stops$"):
         await database.transaction(work)
-    database.lag.end = float("inf")
+    database.deadlines.end = float("inf")
     database._breaker.record_success()
     assert await database.value(COUNT) == 0
 

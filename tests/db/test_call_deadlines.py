@@ -1,4 +1,4 @@
-"""Deadlines of database calls are extended by the time in which the process itself was busy."""
+"""Deadlines of database calls are extended by the time in which the process itself was busy, and end with it."""
 
 import time
 from collections.abc import AsyncIterator
@@ -7,9 +7,9 @@ import pytest
 import trio
 import trio.testing
 
+from sso.db.call_deadlines import ROUND_S, CallDeadlines
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.db.loop_lag import ROUND_S, LoopLag
 from sso.db.statement import Statement
 from sso.db.time_limits import TimeLimits
 
@@ -17,19 +17,19 @@ SLEEP = Statement("SELECT 1 FROM pg_sleep(CAST(:seconds AS float))")
 
 
 @pytest.fixture
-async def lag(mock_clock: trio.testing.MockClock) -> AsyncIterator[LoopLag]:
-    lag = LoopLag()
-    trio.lowlevel.add_instrument(lag)
-    yield lag
-    trio.lowlevel.remove_instrument(lag)
+async def deadlines(mock_clock: trio.testing.MockClock) -> AsyncIterator[CallDeadlines]:
+    deadlines = CallDeadlines()
+    trio.lowlevel.add_instrument(deadlines)
+    yield deadlines
+    trio.lowlevel.remove_instrument(deadlines)
 
 
 @pytest.mark.parametrize(("round_s", "extended_by"), [(ROUND_S / 2, 0), (1.0, 1.0)])
 async def test_long_round_extends_deadlines_by_its_duration(
-    lag: LoopLag, mock_clock: trio.testing.MockClock, round_s: float, extended_by: float
+    deadlines: CallDeadlines, mock_clock: trio.testing.MockClock, round_s: float, extended_by: float
 ) -> None:
     scope, unrelated = trio.CancelScope(deadline=10), trio.CancelScope(deadline=10)
-    lag.scopes.add(scope)
+    deadlines.scopes.add(scope)
     await trio.lowlevel.checkpoint()
     mock_clock.jump(round_s)  # as if this task had computed for so long
     await trio.lowlevel.checkpoint()
@@ -39,11 +39,11 @@ async def test_long_round_extends_deadlines_by_its_duration(
 
 
 async def test_long_round_extends_no_deadline_beyond_the_end_of_all_calls(
-    lag: LoopLag, mock_clock: trio.testing.MockClock
+    deadlines: CallDeadlines, mock_clock: trio.testing.MockClock
 ) -> None:
-    running = lag.open_scope(9)
-    lag.end_calls_by(10)
-    later = lag.open_scope(20)
+    running = deadlines.open_scope(9)
+    deadlines.end_calls_by(10)
+    later = deadlines.open_scope(20)
     await trio.lowlevel.checkpoint()
     mock_clock.jump(2.0)  # as if this task had computed for so long
     await trio.lowlevel.checkpoint()

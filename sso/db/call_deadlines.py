@@ -16,7 +16,7 @@ T = TypeVar("T")
 ROUND_S = 0.02  # shorter rounds are normal and do not extend deadlines
 
 
-class LoopLag(trio.abc.Instrument):
+class CallDeadlines(trio.abc.Instrument):
     """Measures each round of the event loop and extends the deadline of every scope in ``scopes`` by a long one."""
 
     def __init__(self) -> None:
