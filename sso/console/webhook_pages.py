@@ -121,9 +121,8 @@ def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
 async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
     url, path = stored.data["url"], path_of(variables["webhook_id"])
     ends = ["No event is sent there any more."]
-    if await visit.data(
-        "GET", f"{WEBHOOK}/failed", query={"limit": "1"}, **variables
-    ):  # pages may be short, so no count
+    # They are not counted: a page may be shorter than its limit.
+    if await visit.data("GET", f"{WEBHOOK}/failed", query={"limit": "1"}, **variables):
         ends.append("The events that could not be delivered, and could be sent again.")
     undo = "This cannot be undone: create the webhook again, with a new secret."
     return Consequences(url, ends, undo, path, [(path, url)])

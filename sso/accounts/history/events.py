@@ -60,8 +60,8 @@ class EventKind(StrEnum):
     DELETION_CANCELLED = "deletion_cancelled"
 
 
-# What a user can do any number of times. What removes something is not limited: nobody can remove more than was added,
-# and a thief of the account must not be able to use up the attempts of the owner.
+# What a user could do any number of times. What removes something is not limited: it was added before, and a thief must
+# not be able to use up the attempts of the owner.
 _LIMITED = frozenset(
     (
         EventKind.SIGNED_OUT_ELSEWHERE,

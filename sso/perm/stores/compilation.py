@@ -22,6 +22,7 @@ from sso.perm.stores.builtin_roles import complete_schema
 from sso.perm.stores.facts_sql import application_sql
 
 LARGE_BYTES = 32 * 1024  # of JSON; compiling so much takes a few milliseconds
+MAX_STORED_BYTES = 256 * 1024  # of the own data that one statement returns, where compressed data may be much longer
 MAX_CACHED_APPLICATIONS = 1000
 
 _APPLICATION = Statement(application_sql(":application_id"))

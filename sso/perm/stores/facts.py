@@ -14,7 +14,7 @@ from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
-from sso.perm.stores.compilation import LARGE_BYTES, CompiledApplications, read_application
+from sso.perm.stores.compilation import LARGE_BYTES, MAX_STORED_BYTES, CompiledApplications, read_application
 from sso.perm.stores.facts_cache import FactsVersion
 from sso.perm.stores.facts_decoding import count_characters, decode_json, decode_row
 from sso.perm.stores.facts_reader import FactsReader, UserAt
@@ -28,7 +28,6 @@ MUCH_DATA = 256 * 1024  # characters of a user's own data, which take millisecon
 MAX_REMEMBERED = 10_000  # users with much data
 PAIRS_AT_ONCE = 25  # read with one statement
 UNSIZED_PAIRS = 4  # so few are read whatever the size of their own data
-MAX_STORED_BYTES = 256 * 1024  # of the own data that one statement returns, where compressed data may be much longer
 # Characters of own data and of the projects. Decoded, they take about ten times as many bytes.
 MAX_PAIRS_DATA = 4 * 1024 * 1024
 

@@ -17,9 +17,8 @@ from sso.db.transaction import Row, Runner, run_pure
 from sso.perm.engine.decode import decode_own_record
 from sso.perm.engine.records import OwnRecord
 from sso.perm.engine.user_facts import UserFacts
-from sso.perm.stores.compilation import LARGE_BYTES
+from sso.perm.stores.compilation import LARGE_BYTES, MAX_STORED_BYTES
 
-MAX_STORED_BYTES = 256 * 1024  # of the data that one statement returns, where compressed data may be much longer
 # Characters of own data; decoded, they take about ten times as many bytes.
 MAX_PART_DATA = 4 * 1024 * 1024
 

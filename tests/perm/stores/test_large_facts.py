@@ -15,9 +15,10 @@ from sso.db.transaction import Transaction
 from sso.perm.changes.record_comparison import RecordComparison
 from sso.perm.stores import compilation, facts_decoding, user_rows
 from sso.perm.stores import facts as stored_facts
+from sso.perm.stores.compilation import MAX_STORED_BYTES
 from sso.perm.stores.facts import FEW_PAIRS, MUCH_DATA, StoredFacts
 from sso.perm.stores.loaded_facts import LoadedFacts
-from sso.perm.stores.user_rows import MAX_STORED_BYTES, EncodedUserReader, decode_users, read_user_rows
+from sso.perm.stores.user_rows import EncodedUserReader, decode_users, read_user_rows
 from tests.kit.conditions import until_true
 from tests.kit.open_database import open_database
 
